@@ -1,0 +1,34 @@
+# Each target does its own set-up: a machine with Python 3.11+ and make needs nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: setup demo test test-slow check benchmark clean
+setup: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $@
+
+demo: setup
+	$(BIN)/hawkeye-bench --agent minimal --condition none --condition taxonomy \
+	  --workloads 8p_GEMM,41k_Gemm_Add_ReLU,12p_RMSNorm --tpu v5e --max-evaluations 4
+
+test: setup
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: setup
+	$(BIN)/python -m pytest -m slow
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+benchmark: setup
+	$(BIN)/python -m hawkeye_bench.benchmark
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,170 @@
+"""The verdict on one candidate: the same model for MCP, CLI, bench and store.
+
+Every time is in microseconds and carries where it came from. What was not measured or predicted is null.
+"""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Status = Literal[
+    "correct",
+    "incorrect",
+    "rejected",
+    "trace_error",
+    "compile_error",
+    "runtime_error",
+    "timeout",
+    "harness_error",
+]
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Kernel(Model):
+    """One Mosaic kernel found in the artifact."""
+
+    name: str
+    grid: list[int]
+    calls: int = Field(1, description="How often the program calls it; 0 when a loop makes that unknown.")
+
+
+class OutsideOp(Model):
+    """Work that the artifact does outside its Mosaic kernels."""
+
+    op: str
+    count: int
+
+
+class Audit(Model):
+    """What the artifact's MLIR shows, whatever the source text says."""
+
+    ok: bool
+    kernels: list[Kernel]
+    outside: list[OutsideOp] = Field(description="Operations outside the kernels, matmuls and convolutions first.")
+    problems: list[str]
+
+
+class OutputError(Model):
+    """One output against the oracle, worst over the seeds."""
+
+    index: int
+    shape: list[int]
+    dtype: str
+    error_e: float | None = Field(description="norm(out-ref) / norm(ref - mean of ref over axis 0)")
+    error_r: float | None = Field(description="largest over last-axis rows of norm(out-ref) / norm(ref)")
+    max_abs_error: float | None
+    max_rel_error: float | None
+    failing_fraction: float | None = Field(
+        description="Share of elements outside |out-ref| <= rtol*|ref| + atol of the workload; reported beside the gate."
+    )
+    nonfinite: int = Field(description="Elements that are NaN or Inf where the oracle is finite.")
+    worst_index: list[int] | None = None
+    expected: float | None = None
+    actual: float | None = None
+
+
+class Correctness(Model):
+    ok: bool
+    size: Literal["check", "full"]
+    seeds: int = Field(description="How many fresh secret seeds were tried.")
+    gate: str = Field(description='The error that decides and its limit, for example "E <= 0.01".')
+    outputs: list[OutputError]
+    problem: str | None = None
+
+
+class OpTime(Model):
+    """Predicted time of one operation: the larger of its two terms."""
+
+    name: str
+    kind: Literal["mosaic", "xla"]
+    method: str = Field(description="static_profile, static_profile_sampled, xla_estimate or hbm_floor")
+    calls: int = 1
+    static_us: float | None
+    hbm_floor_us: float | None
+    hbm_bytes: int | None
+    us: float
+    bound: Literal["static_schedule", "hbm"]
+
+
+class Timing(Model):
+    source: Literal["predicted", "measured"] | None
+    candidate_us: float | None
+    baseline_us: float | None
+    speedup: float | None = Field(description="baseline_us / candidate_us; null unless both have the same source")
+    lower_bound: bool = Field(False, description="candidate_us is only a lower bound: its cost depends on data.")
+    ops: list[OpTime] = []
+    baseline_method: str | None = None
+    notes: list[str] = []
+
+
+class Versions(Model):
+    hawkeye: str
+    jax: str
+    jaxlib: str
+    libtpu: str
+
+
+class ArtifactInfo(Model):
+    sha256: str
+    bytes: int
+
+
+class Diagnosis(Model):
+    """At most three plain findings, worst first."""
+
+    findings: list[str]
+    taxonomy_rows: list[str] = Field(
+        [], description="Rows that address the findings; emptied where the taxonomy is withheld."
+    )
+
+
+class Evaluation(Model):
+    """Everything the judge says of one candidate."""
+
+    id: str
+    status: Status
+    message: str = Field(description="What happened and why, in one or a few lines.")
+    next_step: str = Field(description="What to do now.")
+    workload: str
+    tpu: str
+    kernel_sha256: str
+    isolation: str = Field(description="bubblewrap or rlimits: what stood around the candidate's Python")
+    artifact: ArtifactInfo | None = None
+    audit: Audit | None = None
+    correctness: Correctness | None = None
+    timing: Timing | None = None
+    diagnosis: Diagnosis | None = None
+    compiler_message: str | None = Field(None, description="The TPU compiler's own words, verbatim.")
+    versions: Versions
+    stages_s: dict[str, float] = Field({}, description="Seconds of wall clock by stage.")
+    created: str = Field(description="ISO 8601, UTC")
+
+    @property
+    def speedup(self) -> float | None:
+        return self.timing.speedup if self.timing else None
+
+
+class Counter(Model):
+    name: str
+    value: float
+    unit: str
+
+
+class Profile(Model):
+    """A look into a candidate's kernels for one chip; predicted, from the compiler's own schedule."""
+
+    status: Status
+    message: str
+    next_step: str
+    workload: str
+    tpu: str
+    kernel_sha256: str
+    timing: Timing | None = None
+    counters: list[Counter] = []
+    memory: list[Counter] = []
+    diagnosis: Diagnosis | None = None
+    compiler_message: str | None = None
+    versions: Versions
