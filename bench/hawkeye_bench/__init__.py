@@ -1,0 +1,1 @@
+"""Runs agents on workloads under conditions and tallies paired speedups."""
