@@ -1,0 +1,189 @@
+"""The only code that runs beside a candidate: trace it, export it, write the artifacts out, end.
+
+Runs as a file of its own inside the sandbox (it must not import the rest of the package, which is hidden there):
+one JSON request on stdin, one JSON reply on the original stdout. Whatever the candidate does to this process,
+the worst it can send back is another artifact or another error message; both are treated as hostile data.
+"""
+
+import base64
+import contextlib
+import json
+import linecache
+import os
+import resource
+import signal
+import sys
+import threading
+import traceback
+import types
+
+KERNEL_FILE = "kernel.py"
+
+
+def restrict(limits: dict[str, int]) -> None:
+    """Limits that hold for this process and its children; as root also another user, so that they bind at all."""
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
+        file.write("1000")  # if memory runs out, this process is the one to go
+    for name, limit in (
+        (resource.RLIMIT_AS, limits["memory_bytes"]),
+        (resource.RLIMIT_CPU, limits["cpu_s"]),
+        (resource.RLIMIT_FSIZE, limits["file_bytes"]),
+        (resource.RLIMIT_NPROC, limits["processes"]),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(name, (limit, limit))
+    if uid := limits.get("uid"):  # RLIMIT_NPROC does not bind root
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    # Past its file limit a process gets an error, not a signal, so that the message can say what happened.
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+
+def end_with_parent(fd: int) -> None:
+    """End this process group when the other end of the pipe closes, however the parent went."""
+
+    def watch() -> None:
+        while os.read(fd, 1):
+            pass
+        os.killpg(0, signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def for_cpu(closed):
+    """The same jaxpr with every pallas_call set to run under the interpreter, at any depth."""
+    import jax.extend.core as jex_core
+
+    def rewrite_param(value):
+        if isinstance(value, jex_core.ClosedJaxpr):
+            return jex_core.ClosedJaxpr(rewrite(value.jaxpr), value.consts)
+        if isinstance(value, jex_core.Jaxpr):
+            return rewrite(value)
+        if isinstance(value, tuple | list):
+            return type(value)(rewrite_param(item) for item in value) if not hasattr(value, "_fields") else value
+        return value
+
+    def rewrite(jaxpr):
+        equations = []
+        for eqn in jaxpr.eqns:
+            if eqn.primitive.name == "pallas_call":
+                params = {**eqn.params, "interpret": True}
+            else:
+                params = {name: rewrite_param(value) for name, value in eqn.params.items()}
+            equations.append(eqn.replace(params=params))
+        return jaxpr.replace(eqns=equations)
+
+    return jex_core.ClosedJaxpr(rewrite(closed.jaxpr), closed.consts)
+
+
+def export_for(closed, platform: str, shapes) -> bytes:
+    import jax
+    from jax import export
+    from jax._src.core import jaxpr_as_fun
+
+    run = jaxpr_as_fun(closed)
+    return bytes(export.export(jax.jit(lambda *xs: run(*xs), keep_unused=True), platforms=[platform])(*shapes).serialize())
+
+
+class Failed(Exception):
+    def __init__(self, stage: str, cause: BaseException):
+        super().__init__(str(cause))
+        self.stage, self.cause = stage, cause
+
+
+def artifacts(function, inputs, device: dict) -> dict[str, str]:
+    """The two exports, base64, of one trace at one size."""
+    import jax
+    from jax._src.mesh import AbstractDevice, AbstractMesh, use_abstract_mesh
+
+    shapes = [jax.ShapeDtypeStruct(tuple(shape), dtype) for shape, dtype in inputs]
+    # Lowering asks the default device for its tiling; without this mesh that would be the CPU.
+    target = AbstractDevice(device_kind=device["device_kind"], num_cores=device["cores"], platform="tpu")
+    stage = "trace"
+    try:
+        with use_abstract_mesh(AbstractMesh((), (), abstract_device=target)):
+            closed = jax.make_jaxpr(function)(*shapes)
+            stage = "lower"
+            tpu = export_for(closed, "tpu", shapes)
+        stage = "interpret"
+        cpu = export_for(for_cpu(closed), "cpu", shapes)
+    except BaseException as error:  # a candidate may raise anything, SystemExit included
+        raise Failed(stage, error) from error
+    return {"tpu": base64.b64encode(tpu).decode(), "cpu": base64.b64encode(cpu).decode()}
+
+
+def describe(error: BaseException) -> dict[str, object]:
+    """The error's text, and the candidate's own frames of its traceback."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == KERNEL_FILE]
+    lines = [f"line {f.lineno}, in {f.name}: {f.line}" for f in frames[-6:]]
+    if isinstance(error, SyntaxError) and error.filename == KERNEL_FILE:
+        lines.append(f"line {error.lineno}: {(error.text or '').strip()}")
+    text = "".join(traceback.format_exception_only(error)).strip()
+    return {"type": type(error).__name__, "text": text[:20_000], "where": lines}
+
+
+def answer(request: dict) -> dict:
+    source: str = request["source"]
+    linecache.cache[KERNEL_FILE] = (len(source), None, source.splitlines(True), KERNEL_FILE)
+    module = types.ModuleType("kernel")
+    module.__file__ = KERNEL_FILE
+    sys.modules["kernel"] = module
+    try:
+        exec(compile(source, KERNEL_FILE, "exec"), module.__dict__)
+        function = getattr(module, "workload", None)
+        if not callable(function):
+            defined = sorted(n for n, v in vars(module).items() if callable(v) and not n.startswith("_"))
+            raise AttributeError(f"the file defines no function `workload`; it defines: {', '.join(defined) or 'none'}")
+    except BaseException as error:
+        return {"failed": {"stage": "import", **describe(error)}}
+    reply: dict = {"artifacts": {}, "failures": {}}
+    for size, inputs in request["inputs"].items():
+        try:
+            reply["artifacts"][size] = artifacts(function, inputs, request["device"])
+        except Failed as failed:
+            reply["failures"][size] = {"stage": failed.stage, **describe(failed.cause)}
+    return reply
+
+
+def warm_up(device: dict) -> None:
+    """Import and exercise everything that tracing a kernel needs, so that the agent does not wait for it."""
+    import jax
+    import jax.numpy as jnp
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import tpu as pltpu
+
+    def kernel(x_ref, o_ref, scratch):
+        scratch[...] = jnp.dot(x_ref[...], x_ref[...], preferred_element_type=jnp.float32)
+        o_ref[...] = scratch[...]
+
+    def function(x):
+        block = pl.BlockSpec((128, 128), lambda i: (i, 0))
+        return pl.pallas_call(
+            kernel, grid=(1,), in_specs=[block], out_specs=block,
+            scratch_shapes=[pltpu.VMEM((128, 128), jnp.float32)],
+            out_shape=jax.ShapeDtypeStruct((128, 128), jnp.float32),
+        )(x)  # fmt: skip
+
+    artifacts(function, [((128, 128), "float32")], device)
+
+
+def main() -> None:
+    setup = json.loads(sys.argv[1])
+    if setup.get("watch_fd") is not None:
+        end_with_parent(setup["watch_fd"])
+    restrict(setup["limits"])
+    channel = os.dup(1)  # the reply's way out; prints go to stderr, which the parent drains and caps
+    os.dup2(2, 1)
+    warm_up(setup["device"])
+    request = json.loads(sys.stdin.buffer.readline() or "{}")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    if request:
+        payload = json.dumps(answer(request)).encode()
+        while payload:
+            payload = payload[os.write(channel, payload) :]
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
