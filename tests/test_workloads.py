@@ -1,0 +1,207 @@
+"""Each workload: its declaration is true, an honest bfloat16 program passes its gate, lazy ones do not."""
+
+import importlib.util
+import math
+from functools import cache
+from types import ModuleType
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hawkeye_mcp import workloads
+from hawkeye_mcp.judge.correctness import compare
+from hawkeye_mcp.workloads import UnknownWorkload, load, statement
+
+NAMES = (
+    "1p_Flash_Attention",
+    "8p_GEMM",
+    "9p_SwiGLU_MLP",
+    "11p_Megablox_GMM",
+    "12p_RMSNorm",
+    "13p_Cross_Entropy",
+    "41k_Gemm_Add_ReLU",
+    "50k_Matmul_GELU_Softmax",
+)
+
+# Input and axis of which the last sixteenth is dropped from the contraction.
+CONTRACTIONS = {
+    "1p_Flash_Attention": [(0, 3)],
+    "8p_GEMM": [(0, 1)],
+    "9p_SwiGLU_MLP": [(0, 2), (3, 0)],
+    "11p_Megablox_GMM": [(0, 1)],
+    "13p_Cross_Entropy": [(0, 1)],
+    "41k_Gemm_Add_ReLU": [(0, 1)],
+    "50k_Matmul_GELU_Softmax": [(0, 1)],
+}
+
+
+@cache
+def _module(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"workload_{name}", load(name).folder / "workload.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@cache
+def _case(name: str, seed: int):
+    """Inputs at the check size, the honest program's output and the oracle's, as numpy arrays."""
+    module, size = _module(name), load(name).sizes["check"]
+    inputs = module.create_inputs(jax.random.key(seed), size)
+    honest = jax.tree.leaves(jax.jit(module.workload)(*inputs))
+    oracle = jax.tree.leaves(jax.jit(module.oracle)(*inputs))
+    return inputs, [np.asarray(o) for o in honest], [np.asarray(o) for o in oracle]
+
+
+def _problem(name: str, outputs, seed: int) -> str | None:
+    workload = load(name)
+    expected = _case(name, seed)[2]
+    return compare(outputs, expected, workload.shapes(workload.outputs, "check"), workload.tolerance)[1]
+
+
+def _shapes(name: str, size: str):
+    dims = load(name).sizes[size]
+    inputs = jax.eval_shape(lambda key: _module(name).create_inputs(key, dims), jax.random.key(0))
+    return (
+        inputs,
+        jax.eval_shape(_module(name).workload, *inputs),
+        jax.eval_shape(_module(name).oracle, *inputs),
+    )
+
+
+def test_the_eight_are_listed_in_numeric_order():
+    assert tuple(name for name in workloads.names() if name in NAMES) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("size", ["full", "check"])
+def test_declared_shapes_are_what_the_code_gives(name, size):
+    workload = load(name)
+    inputs, outputs, oracle = (jax.tree.leaves(tree) for tree in _shapes(name, size))
+    assert [(a.shape, str(a.dtype)) for a in inputs] == workload.shapes(workload.inputs, size)
+    assert [(a.shape, str(a.dtype)) for a in outputs] == workload.shapes(workload.outputs, size)
+    assert [(a.shape, str(a.dtype)) for a in oracle] == [(a.shape, "float32") for a in outputs]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_declared_work_is_that_of_the_full_size(name):
+    workload = load(name)
+    arrays = (*workload.inputs, *workload.outputs)
+    size_of = {"bfloat16": 2, "float32": 4, "int32": 4}
+    total = sum(math.prod(shape) * size_of[dtype] for shape, dtype in workload.shapes(arrays, "full"))
+    assert workload.least_bytes == total
+    formula = workload.flops_formula.split(",")[0]
+    assert workload.flops == eval(formula, {}, dict(workload.sizes["full"]))
+    assert set(workload.sizes["full"]) == set(workload.sizes["check"])
+    assert (
+        0 < workload.baseline.at[0] < workload.baseline.at[1] < workload.sizes["full"][workload.baseline.axis]
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_honest_bfloat16_program_passes(name, seed):
+    assert _problem(name, _case(name, seed)[1], seed) is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_zeros_a_constant_and_another_draws_answer_fail(name):
+    honest, oracle = _case(name, 1)[1:]
+    assert "zero" in _problem(name, [np.zeros_like(out) for out in honest], 1) or honest[0].ndim == 0
+    # A scalar's own mean is the answer; the best guess without computing is the uniform distribution's loss.
+    guess = math.log(load(name).sizes["check"].get("V", 2))
+    constants = [
+        np.full_like(out, ref.mean() if ref.ndim else guess) for out, ref in zip(honest, oracle, strict=True)
+    ]
+    assert _problem(name, constants, 1)
+    assert _problem(name, _case(name, 2)[1], 1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_nan_and_a_stale_last_row_fail(name):
+    honest = _case(name, 1)[1]
+    with_nan = np.array(honest[0])
+    with_nan.reshape(-1)[-1:] = np.nan
+    assert "nan" in _problem(name, [with_nan, *honest[1:]], 1)
+    if honest[0].ndim:
+        stale = np.array(honest[0])
+        stale.reshape(-1, stale.shape[-1])[-1] = 0
+        assert _problem(name, [stale, *honest[1:]], 1)
+
+
+@pytest.mark.parametrize(("name", "which", "axis"), [(n, *c) for n, cs in CONTRACTIONS.items() for c in cs])
+def test_dropping_a_sixteenth_of_the_contraction_fails(name, which, axis):
+    inputs = list(_case(name, 1)[0])
+    length = inputs[which].shape[axis]
+    kept = jnp.arange(length) < length - length // 16
+    shape = [length if i == axis else 1 for i in range(inputs[which].ndim)]
+    inputs[which] = inputs[which] * kept.reshape(shape).astype(inputs[which].dtype)
+    outputs = jax.tree.leaves(jax.jit(_module(name).workload)(*inputs))
+    assert _problem(name, [np.asarray(out) for out in outputs], 1)
+
+
+def test_rms_norm_without_scale_or_with_a_wrong_epsilon_fails():
+    (x, scale), honest, _ = _case("12p_RMSNorm", 1)
+    workload = _module("12p_RMSNorm").workload
+    assert _problem("12p_RMSNorm", [np.asarray(workload(x, jnp.ones_like(scale)))], 1)
+    wide = np.asarray(x, np.float64)
+    wrong = wide / np.sqrt((wide**2).mean(axis=-1, keepdims=True) + 1e-6) * np.asarray(scale, np.float64)
+    assert _problem("12p_RMSNorm", [wrong.astype(honest[0].dtype)], 1)
+
+
+def test_attention_without_its_mask_or_its_scores_fails():
+    (query, key, value), honest, _ = _case("1p_Flash_Attention", 1)
+    assert _problem(
+        "1p_Flash_Attention", [np.asarray(_module("1p_Flash_Attention").workload(query * 0, key, value))], 1
+    )
+    scores = jnp.einsum("bhqd,bhkd->bhqk", query, key) * 128**-0.5
+    unmasked = jnp.einsum("bhqk,bhkd->bhqd", jax.nn.softmax(scores, axis=-1), value)
+    assert _problem("1p_Flash_Attention", [np.asarray(unmasked)], 1)
+
+
+def test_cross_entropy_over_part_of_the_vocabulary_or_half_of_the_tokens_fails():
+    (hidden, weight, labels), _, _ = _case("13p_Cross_Entropy", 1)
+    workload = _module("13p_Cross_Entropy").workload
+    assert _problem("13p_Cross_Entropy", [np.asarray(workload(hidden[::2], weight, labels[::2]))], 1)
+    logits = jnp.dot(hidden, weight).astype(jnp.float32)
+    part = jax.nn.logsumexp(logits[:, : 3840 * 15 // 16], axis=-1) - logits[jnp.arange(len(labels)), labels]
+    assert _problem("13p_Cross_Entropy", [np.asarray(part.mean())], 1)
+
+
+@pytest.mark.parametrize("size", ["full", "check"])
+def test_groups_are_ragged_sum_to_all_rows_and_are_shuffled_by_the_key(size):
+    dims = load("11p_Megablox_GMM").sizes[size]
+    # Group sizes do not depend on the widths of the matrices.
+    small = dims | {"K": 1, "N": 1}
+    create = _module("11p_Megablox_GMM").create_inputs
+    first, second = (np.asarray(create(jax.random.key(seed), small)[2]) for seed in (1, 2))
+    assert first.sum() == dims["M"]
+    assert {0, 1} <= set(first.tolist())
+    assert first.max() > 0.3 * dims["M"]
+    assert len(set(first.tolist())) > len(first) // 2
+    assert sorted(first) == sorted(second)
+    assert first.tolist() != second.tolist()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_statement_shows_the_reference_and_hides_the_judging(name):
+    text = statement(load(name))
+    reference = text.split("```python")[1]
+    assert "import jax" in reference
+    assert "def workload(" in reference
+    assert "oracle" not in reference
+    assert "create_inputs" not in text
+    assert "jax.random" not in text
+    namespace = {}
+    exec(reference.split("```")[0], namespace)  # what an agent is shown runs by itself
+    inputs, outputs, _ = _shapes(name, "check")
+    assert jax.eval_shape(namespace["workload"], *inputs) == outputs
+
+
+def test_an_unknown_workload_is_answered_with_near_names():
+    with pytest.raises(UnknownWorkload, match="Nearest: .*8p_GEMM"):
+        load("8p_GEM")
+    with pytest.raises(UnknownWorkload, match="12p_RMSNorm"):
+        load("../12p_RMSNorm")
