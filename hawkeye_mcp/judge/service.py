@@ -1,0 +1,60 @@
+"""The inside of a worker process: one JSON request a line in, one JSON reply a line out.
+
+`python -m hawkeye_mcp.judge.service KIND` with KIND "verifier" (jax on the CPU), "compiler" (libtpu, nothing dumped),
+"profiler" (libtpu with its static profile) or "tracer" (the profile and every executed bundle). No candidate Python
+is ever in these processes: they see artifacts. They end when their stdin closes, also in the middle of a request.
+"""
+
+import json
+import os
+import queue
+import resource
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+Handler = Callable[..., dict[str, Any]]
+
+
+def handlers(kind: str) -> dict[str, Handler]:
+    if kind == "verifier":
+        from hawkeye_mcp.judge import verify
+
+        return verify.HANDLERS
+    from hawkeye_mcp.judge import compiler
+
+    return compiler.HANDLERS
+
+
+def main() -> None:
+    kind, memory_bytes = sys.argv[1], int(sys.argv[2])
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    channel = os.dup(1)
+    os.dup2(2, 1)  # whatever prints, prints to stderr
+    requests: queue.Queue[bytes] = queue.Queue()
+
+    def listen() -> None:
+        for line in sys.stdin.buffer:
+            requests.put(line)
+        os.killpg(0, signal.SIGKILL)  # the parent is gone or wants us gone
+
+    threading.Thread(target=listen, daemon=True).start()
+    table = handlers(kind)
+    while True:
+        request = json.loads(requests.get())
+        try:
+            reply = {"result": table[request["method"]](**request["params"])}
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            reply = {"error": {"type": type(error).__name__, "text": text, "traceback": traceback.format_exc()[-4000:]}}
+        payload = json.dumps(reply).encode() + b"\n"
+        while payload:
+            payload = payload[os.write(channel, payload) :]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Inside the verifier: audit artifacts, run them on the CPU on fresh secret inputs, compare with the oracle."""
+
+import base64
+import functools
+import importlib.util
+import secrets
+from types import ModuleType
+from typing import Any
+
+import jax
+import numpy as np
+
+from hawkeye_mcp import artifact, workloads
+from hawkeye_mcp.judge import audit as auditing
+from hawkeye_mcp.judge import correctness
+
+_programs: dict[str, artifact.Program] = {}
+
+
+def _program(data_b64: str) -> artifact.Program:
+    return artifact.read(base64.b64decode(data_b64))
+
+
+@functools.cache
+def module_of(name: str) -> ModuleType:
+    """A workload's own code, imported from its folder."""
+    path = workloads.load(name).folder / "workload.py"
+    spec = importlib.util.spec_from_file_location(f"hawkeye_workload_{name}", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def audit(workload: str, size: workloads.Size, tpu: str, cpu: str) -> dict[str, Any]:
+    """Audit the two artifacts (base64) of one size."""
+    declared = workloads.load(workload)
+    data = base64.b64decode(tpu)
+    try:
+        tpu_program, cpu_program = artifact.read(data), _program(cpu)
+    except artifact.Unreadable as error:
+        return {"unreadable": str(error)}
+    found = auditing.audit(
+        tpu_program,
+        cpu_program,
+        declared.shapes(declared.inputs, size),
+        allow_outside=declared.outside.allow,
+        nbytes=len(data),
+    )
+    return {
+        "audit": found.model_dump(mode="json"),
+        "outputs": [[list(shape), dtype] for shape, dtype in tpu_program.outputs],
+        "sha256": artifact.sha256(data),
+        "bytes": len(data),
+    }
+
+
+def verify(workload: str, size: workloads.Size, cpu: str, seeds: int) -> dict[str, Any]:
+    """Run the CPU artifact (base64) on `seeds` fresh secret draws; stops at the first draw that fails."""
+    declared = workloads.load(workload)
+    run = jax.jit(_program(cpu).exported.call)
+    draw, oracle = _jitted(workload, size)
+    errors = []
+    problem = None
+    for _ in range(seeds):
+        inputs = draw(jax.random.key(secrets.randbits(32)))
+        expected = [np.asarray(x) for x in jax.tree.leaves(oracle(*inputs))]
+        actual = [np.asarray(x) for x in jax.tree.leaves(run(*inputs))]
+        found, problem = correctness.compare(
+            actual, expected, declared.shapes(declared.outputs, size), declared.tolerance
+        )
+        errors.append(found)
+        if problem:
+            break
+    return {
+        "ok": problem is None,
+        "problem": problem,
+        "seeds": len(errors),
+        "outputs": [error.model_dump(mode="json") for error in correctness.merge(errors)],
+    }
+
+
+@functools.cache
+def _jitted(workload: str, size: workloads.Size) -> tuple[Any, Any]:
+    module = module_of(workload)
+    dims = dict(workloads.load(workload).sizes[size])
+    return jax.jit(lambda key: module.create_inputs(key, dims)), module.oracle
+
+
+HANDLERS = {"audit": audit, "verify": verify}

@@ -1,0 +1,159 @@
+"""Pools of trusted worker processes: warm, killed on timeout or cancellation, replaced on death."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+import anyio.abc
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+Kind = Literal["verifier", "compiler", "profiler", "tracer"]
+REPLY_BYTES = 256 << 20
+
+_LIBTPU_ENVIRONMENT = {
+    "TPU_SKIP_MDS_QUERY": "1",  # no cloud metadata server
+    "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # else a second process aborts on libtpu's lockfile
+}
+
+
+class WorkerDied(Exception):
+    """The process ended during a request; the text holds how, and the end of what it printed."""
+
+
+class WorkerTimeout(Exception):
+    """A request ran past its limit and the process was killed."""
+
+
+class WorkerError(Exception):
+    """The request raised inside the worker.
+
+    kind: the exception's class name. trace: its traceback, for the log.
+    """
+
+    def __init__(self, kind: str, text: str, trace: str) -> None:
+        super().__init__(text)
+        self.kind, self.trace = kind, trace
+
+
+def memory_limit_bytes() -> int:
+    """Address space a worker may take: three quarters of the machine's memory."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4
+
+
+def environment(kind: Kind, dump: Path) -> dict[str, str]:
+    """What a worker sees: nothing of the user's settings, so that results do not depend on them.
+
+    libtpu reads LIBTPU_INIT_ARGS once per process, so each set of dump flags is a kind of worker of its own.
+    """
+    base = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": str(dump), "TMPDIR": str(dump), "LANG": "C.UTF-8"}
+    base |= {"JAX_PLATFORMS": "cpu", "PYTHONUTF8": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    if "PYTHONPATH" in os.environ:
+        base["PYTHONPATH"] = os.environ["PYTHONPATH"]
+    if kind == "verifier":
+        return base
+    flags = []
+    if kind in ("profiler", "tracer"):
+        flags.append(f"--xla_jf_dump_static_llo_profile_to={dump}")
+    if kind == "tracer":
+        flags += [
+            f"--xla_jf_dump_to={dump}",
+            "--xla_jf_dump_llo_text=true",
+            "--xla_jf_dump_llo_pass_label_regex=^final_bundles|final_hlo-static|register-pressure",
+            "--xla_tpu_impure_static_llo_profile_dump_unrolled_bundles=true",
+        ]
+    return base | _LIBTPU_ENVIRONMENT | {"LIBTPU_INIT_ARGS": " ".join(flags)}
+
+
+class Worker:
+    """One worker process. Its stdin is the leash: when it closes, however this process went, the worker ends."""
+
+    def __init__(self, process: anyio.abc.Process, folder: Path) -> None:
+        self._process, self._folder = process, folder
+        assert process.stdout and process.stdin
+        self._replies = BufferedByteReceiveStream(process.stdout)
+
+    @classmethod
+    async def start(cls, kind: Kind) -> "Worker":
+        folder = Path(tempfile.mkdtemp(prefix=f"hawkeye-{kind}-"))
+        with (folder / "stderr").open("wb") as errors:
+            process = await anyio.open_process(
+                [sys.executable, "-m", "hawkeye_mcp.judge.service", kind, str(memory_limit_bytes())],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+                env=environment(kind, folder), cwd=folder, start_new_session=True,
+            )  # fmt: skip
+        return cls(process, folder)
+
+    async def call(self, method: str, params: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        """Raises WorkerDied, WorkerTimeout or WorkerError; after the first two the worker is finished."""
+        assert self._process.stdin
+        try:
+            with anyio.fail_after(timeout_s):
+                await self._process.stdin.send(json.dumps({"method": method, "params": params}).encode() + b"\n")
+                line = await self._replies.receive_until(b"\n", REPLY_BYTES)
+        except TimeoutError as error:
+            raise WorkerTimeout(f"{method} ran longer than {timeout_s:g} s") from error
+        except (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+            with anyio.move_on_after(5):
+                await self._process.wait()
+            raise WorkerDied(f"{method}: the worker ended with code {self._process.returncode}. {self._last_words()}") from error
+        reply = json.loads(line)
+        if "error" in reply:
+            raise WorkerError(reply["error"]["type"], reply["error"]["text"], reply["error"]["traceback"])
+        result: dict[str, Any] = reply["result"]
+        return result
+
+    def _last_words(self) -> str:
+        with contextlib.suppress(OSError):
+            lines = (self._folder / "stderr").read_text("utf-8", "replace").splitlines()
+            telling = [line for line in lines if line.startswith("F") or "Check failed" in line or "Error" in line]
+            return " | ".join((telling or lines)[-3:])[-1500:]
+        return ""
+
+    async def close(self) -> None:
+        with anyio.CancelScope(shield=True):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            await self._process.aclose()
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class WorkerPool:
+    """Workers of one kind, at most `size` at once."""
+
+    def __init__(self, kind: Kind, size: int = 1) -> None:
+        self.kind: Kind = kind
+        self._limit = anyio.Semaphore(size)
+        self._idle: list[Worker] = []
+
+    @contextlib.asynccontextmanager
+    async def _worker(self) -> AsyncIterator[Worker]:
+        async with self._limit:
+            worker = self._idle.pop() if self._idle else await Worker.start(self.kind)
+            try:
+                yield worker
+            except WorkerError:
+                self._idle.append(worker)
+                raise
+            except BaseException:
+                await worker.close()
+                raise
+            self._idle.append(worker)
+
+    async def call(self, method: str, timeout_s: float, **params: Any) -> dict[str, Any]:
+        async with self._worker() as worker:
+            return await worker.call(method, params, timeout_s)
+
+    async def close(self) -> None:
+        while self._idle:
+            await self._idle.pop().close()

@@ -1,0 +1,301 @@
+"""Mosaic kernels inside an artifact: find them, read their grids and windows, shorten their grids."""
+
+import base64
+import io
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jax._src.lib.mlir import ir
+
+from hawkeye_mcp.artifact import Program, operations
+
+_DYNAMIC = -(2**63)  # MLIR's ShapedType::kDynamic
+_ITEM_BITS = {"i1": 8, "f8": 8, "bf16": 16}
+
+
+class DataDependent(Exception):
+    """What is asked depends on values that only exist at run time."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """One operand or result that the grid pipeline moves between HBM and VMEM, block by block."""
+
+    array: tuple[int, ...]
+    block: tuple[int, ...]
+    item_bits: int
+    transform: str | None
+    is_output: bool
+    space: str
+
+
+@dataclass(frozen=True)
+class MosaicCall:
+    """One tpu_custom_call: its operation, how often the program runs it (0: unknown), its Mosaic module."""
+
+    op: ir.Operation
+    calls: int
+    config: dict[str, Any]
+    body: ir.Module
+
+    @cached_property
+    def main(self) -> ir.Operation:
+        for op in self.body.body.operations:
+            if "iteration_bounds" in op.operation.attributes or "window_params" in op.operation.attributes:
+                return op.operation
+        return self.body.body.operations[0].operation
+
+    @cached_property
+    def name(self) -> str:
+        for where in (self.op, self.main):
+            for attribute in ("kernel_name", "sym_name"):
+                if attribute in where.attributes:
+                    return str(ir.StringAttr(where.attributes[attribute]).value)
+        return "kernel"
+
+    @cached_property
+    def grid(self) -> tuple[int, ...]:
+        if "iteration_bounds" not in self.main.attributes:
+            return ()
+        return tuple(int(n) for n in ir.DenseI64ArrayAttr(self.main.attributes["iteration_bounds"]))
+
+    @property
+    def dynamic_grid(self) -> bool:
+        return any(n == _DYNAMIC for n in self.grid)
+
+    @cached_property
+    def prefetched(self) -> int:
+        """Number of scalar-prefetch operands."""
+        if "scalar_prefetch" not in self.main.attributes:
+            return 0
+        return int(ir.IntegerAttr(self.main.attributes["scalar_prefetch"]).value)
+
+    @cached_property
+    def windows(self) -> list[Window]:
+        if "window_params" not in self.main.attributes:
+            return []
+        params = list(ir.ArrayAttr(self.main.attributes["window_params"]))
+        arrays = [*list(self.op.operands)[self.prefetched :], *self.op.results]
+        n_inputs = len(self.op.operands) - self.prefetched
+        arguments = list(self.main.regions[0].blocks[0].arguments)[len(self.grid) + self.prefetched :]
+        found = []
+        for i, (param, array, argument) in enumerate(zip(params, arrays, arguments, strict=False)):
+            kind = ir.RankedTensorType(array.type)
+            shape = tuple(kind.shape)
+            fields = ir.DictAttr(param)
+            transform, block = None, shape
+            if "transform_indices" in fields:
+                transform = str(ir.FlatSymbolRefAttr(fields["transform_indices"]).value)
+                block = tuple(int(n) for n in ir.DenseI64ArrayAttr(fields["window_bounds"]))
+            space = re.search(r"memory_space<(\w+)>", str(argument.type))
+            found.append(
+                Window(shape, block, item_bits(str(kind.element_type)), transform, i >= n_inputs, space[1] if space else "any")
+            )
+        return found
+
+    def with_grid(self, grid: Sequence[int]) -> str:
+        """The call's backend_config with a shorter grid and the same body.
+
+        Along a shortened axis the kernel still sees its first positions and, at its last step, its true last one, so
+        that what it does at the ends of an axis (start and finish of an accumulation) is done.
+        """
+        with self.body.context, ir.Location.unknown(self.body.context):
+            body = ir.Module.parse(self.body.operation.get_asm(binary=False, enable_debug_info=True))
+            short = MosaicCall(self.op, self.calls, self.config, body)
+            short.main.attributes["iteration_bounds"] = ir.DenseI64ArrayAttr.get(list(grid))
+            transforms = {window.transform for window in self.windows}
+            for op in body.body.operations:
+                name = ir.StringAttr(op.operation.attributes["sym_name"]).value
+                if op.operation == short.main or name in transforms:
+                    _pin_last(op.operation.regions[0].blocks[0], grid, self.grid)
+            out = io.BytesIO()
+            body.operation.write_bytecode(out)
+        inner = self.config["custom_call_config"] | {"body": base64.b64encode(out.getvalue()).decode()}
+        return json.dumps(self.config | {"custom_call_config": inner}, separators=(",", ":"))
+
+    def hbm_bytes(self, grid: Sequence[int] | None = None) -> int:
+        """Bytes the pipeline moves over HBM for a whole grid: every block whose index changed, clipped to its array.
+
+        Consecutive grid steps with the same block index move nothing. Operands left in HBM (memory space any)
+        count nothing here: what a kernel moves of them by hand stands only in its schedule.
+
+        Raises:
+            DataDependent: a block index is computed from prefetched values, or the grid is dynamic.
+        """
+        grid = tuple(self.grid if grid is None else grid)
+        if any(n == _DYNAMIC for n in grid):
+            raise DataDependent("the grid is computed at run time")
+        total = 0
+        for window in self.windows:
+            if window.space not in ("vmem", "smem"):
+                continue
+            if window.transform is None or not grid:
+                total += math.prod(window.array) * window.item_bits // 8
+                continue
+            total += self._window_elements(window, grid) * window.item_bits // 8
+        return total
+
+    def _window_elements(self, window: Window, grid: tuple[int, ...]) -> int:
+        steps = math.prod(grid)
+        if steps > 4_000_000:
+            raise DataDependent(f"the grid has {steps} steps, too many to walk")
+        points = [axis.ravel() for axis in np.indices(grid, dtype=np.int64)]
+        indices = self._block_indices(window.transform or "", points)
+        stacked = np.stack([np.broadcast_to(index, (steps,)) for index in indices], axis=1)
+        moved = np.ones(steps, bool)
+        moved[1:] = (stacked[1:] != stacked[:-1]).any(axis=1)
+        rank = len(window.array)
+        block = np.array(window.block[-rank:] if len(window.block) >= rank else window.array)
+        start = stacked[moved][:, -rank:] * block
+        return int(np.clip(np.array(window.array) - start, 0, block).prod(axis=1).sum())
+
+    def _block_indices(self, transform: str, points: list[np.ndarray]) -> list[np.ndarray]:
+        for op in self.body.body.operations:
+            attributes = op.operation.attributes
+            if "sym_name" in attributes and ir.StringAttr(attributes["sym_name"]).value == transform:
+                return _interpret(op.operation, points)
+        raise DataDependent(f"the index map {transform} is missing")
+
+
+def _pin_last(block: ir.Block, short: Sequence[int], full: Sequence[int]) -> None:
+    """Replace each shortened grid index by select(index == short - 1, full - 1, index)."""
+    i32 = ir.IntegerType.get_signless(32)
+
+    def create(name: str, kind: ir.Type, operands: list[ir.Value], **attributes: ir.Attribute) -> ir.Operation:
+        return ir.Operation.create(f"stable_mosaic.arith.{name}", [kind], operands, attributes)
+
+    with ir.InsertionPoint.at_block_begin(block):
+        for argument, n_short, n_full in zip(list(block.arguments), short, full, strict=False):
+            if n_short == n_full:
+                continue
+            end = create("constant", i32, [], value=ir.IntegerAttr.get(i32, n_short - 1))
+            last = create("constant", i32, [], value=ir.IntegerAttr.get(i32, n_full - 1))
+            at_end = create(
+                "cmpi", ir.IntegerType.get_signless(1), [argument, end.results[0]],
+                predicate=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0),
+            )  # fmt: skip
+            index = create("select", i32, [at_end.results[0], last.results[0], argument])
+            argument.replace_all_uses_except(index.results[0], [at_end, index])
+
+
+def item_bits(element: str) -> int:
+    """Bits of one element of an MLIR type such as bf16, f32, i8, ui4, f8E4M3FN."""
+    for prefix, bits in _ITEM_BITS.items():
+        if element.startswith(prefix):
+            return bits
+    digits = re.search(r"\d+", element)
+    return int(digits[0]) if digits else 32
+
+
+_BINARY = {
+    "addi": np.add,
+    "subi": np.subtract,
+    "muli": np.multiply,
+    "minsi": np.minimum,
+    "maxsi": np.maximum,
+    "andi": np.bitwise_and,
+    "ori": np.bitwise_or,
+    "xori": np.bitwise_xor,
+    "floordivsi": np.floor_divide,
+    "shrsi": np.right_shift,
+    "shli": np.left_shift,
+}
+_COMPARE = {0: np.equal, 1: np.not_equal, 2: np.less, 3: np.less_equal, 4: np.greater, 5: np.greater_equal}
+
+
+def _interpret(function: ir.Operation, points: list[np.ndarray]) -> list[np.ndarray]:
+    """Run an index map on vectors of grid coordinates."""
+    block = function.regions[0].blocks[0]
+    values: dict[Any, np.ndarray] = dict(zip(list(block.arguments), points, strict=False))
+    for op in block:
+        name = op.operation.name.removeprefix("stable_mosaic.")
+        operands = list(op.operation.operands)
+        if name == "func.return":
+            return [_known(values, v) for v in operands]
+        if name == "arith.constant":
+            values[op.operation.results[0]] = np.int64(ir.IntegerAttr(op.operation.attributes["value"]).value)
+            continue
+        if not name.startswith("arith."):
+            raise DataDependent(f"an index map uses {name}")
+        values[op.operation.results[0]] = _arith(name.removeprefix("arith."), op, [_known(values, v) for v in operands])
+    raise DataDependent("an index map returns nothing")
+
+
+def _known(values: dict[Any, np.ndarray], value: Any) -> np.ndarray:
+    if value not in values:
+        raise DataDependent("an index map reads prefetched values")
+    return values[value]
+
+
+def _arith(name: str, op: Any, args: list[np.ndarray]) -> np.ndarray:
+    if name in _BINARY:
+        return np.asarray(_BINARY[name](*args))
+    if name in ("divsi", "remsi"):  # MLIR's round towards zero
+        quotient = np.trunc(args[0] / args[1]).astype(np.int64)
+        return np.asarray(quotient if name == "divsi" else args[0] - quotient * args[1])
+    if name == "cmpi":
+        predicate = int(ir.IntegerAttr(op.operation.attributes["predicate"]).value)
+        if predicate in _COMPARE:
+            return np.asarray(_COMPARE[predicate](*args))
+    if name == "select":
+        return np.where(*args)
+    if name in ("extui", "extsi", "trunci", "index_cast"):
+        return np.asarray(args[0], dtype=np.int64)
+    raise DataDependent(f"an index map uses arith.{name}")
+
+
+def mosaic_calls(program: Program) -> list[MosaicCall]:
+    """Every Mosaic kernel that the public entry point can reach, with how often it runs."""
+    functions = {
+        str(ir.StringAttr(op.operation.attributes["sym_name"]).value): op.operation
+        for op in program.module.body.operations
+        if "sym_name" in op.operation.attributes
+    }
+    found: dict[int, MosaicCall] = {}
+    order: list[ir.Operation] = []
+
+    def visit(parent: ir.Operation, times: int) -> None:
+        for region in parent.regions:
+            for block in region:
+                for each in block:
+                    op = each.operation
+                    if op.name == "stablehlo.custom_call" and target(op) == "tpu_custom_call":
+                        order.append(op)
+                        counts.append(times)
+                    elif op.name in ("func.call", "call"):
+                        callee = str(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
+                        if callee in functions:
+                            visit(functions[callee], times)
+                    else:
+                        # inside a loop or a branch the number of runs is not known here
+                        visit(op, 0 if op.name in ("stablehlo.while", "stablehlo.case", "stablehlo.if") else times)
+
+    counts: list[int] = []
+    with program.context:
+        visit(functions["main"], 1)
+        for op, times in zip(order, counts, strict=True):
+            key = hash(op)
+            if key in found:
+                known = found[key]
+                found[key] = MosaicCall(op, known.calls + times if known.calls and times else 0, known.config, known.body)
+                continue
+            config = json.loads(ir.StringAttr(op.attributes["backend_config"]).value)
+            body = ir.Module.parse(base64.b64decode(config["custom_call_config"]["body"]), program.context)
+            found[key] = MosaicCall(op, times, config, body)
+    return list(found.values())
+
+
+def target(op: ir.Operation) -> str:
+    """A custom call's target name."""
+    return str(ir.StringAttr(op.attributes["call_target_name"]).value)
+
+
+def body_operations(call: MosaicCall) -> set[str]:
+    """Names of the operations in a kernel, such as "tpu.matmul"."""
+    return {op.name.removeprefix("stable_mosaic.") for op in operations(call.body.operation)}
