@@ -2,8 +2,8 @@
 
 Run: python cell_schedule.py KERNEL.py SHAPES_JSON [OUTPUT_TILES]
 SHAPES_JSON is [[shape, dtype], ...]. Prints one JSON object: counters and time_us, totals over the program.
-With OUTPUT_TILES the shapes are those of one output tile: the kernel is profiled on it and with the last dimension of
-the last input doubled, and the rest is a straight line.
+With OUTPUT_TILES the shapes are those of one output tile: the kernel is profiled on it and with the last
+dimension of the last input doubled, and the rest is a straight line.
 """
 
 import collections
