@@ -1,0 +1,139 @@
+"""One run's record and where it lies: OUT/<workload>/<condition>/<repeat>/run.json, written once, when it has
+ended.
+"""
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hawkeye_mcp.evaluation import Versions
+
+RunStatus = Literal["correct", "no_correct_kernel", "no_kernel", "not_confirmed", "broken"]
+StopReason = Literal["finished", "turn_limit", "time_limit", "unknown_family", "agent_failed", "broken"]
+
+
+class Run(BaseModel):
+    """One agent on one workload under one condition, once.
+
+    The figures are of the best kernel as the bench judged it again from scratch; what was not predicted or
+    measured is null.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    workload: str
+    condition: str
+    repeat: int
+    tpu: str
+    agent: str
+    model: str
+    status: RunStatus = Field(
+        description="correct; no_correct_kernel: judged, none correct; no_kernel: none was judged; "
+        "not_confirmed: the best was not correct when judged again; broken: says nothing, will be repeated"
+    )
+    stop: StopReason = Field(description="Why the agent stopped.")
+    speedup: float | None = None
+    candidate_us: float | None = None
+    baseline_us: float | None = None
+    source: Literal["predicted", "measured"] | None = None
+    lower_bound: bool = False
+    kernel_sha256: str | None = Field(None, description="The best kernel, beside the call log in kernels/.")
+    first_speedup: float | None = Field(
+        None, description="What the agent's own session was told of that kernel."
+    )
+    judged_again: str | None = Field(None, description="Status of the second judgement.")
+    evaluations: int = Field(0, description="Verdicts reached in the session, from the server's call log.")
+    tool_calls: dict[str, int] = Field({}, description="Calls by tool, from the server's call log.")
+    turns: int = Field(0, description="Model calls; 0 for the builtin optimiser, which makes none.")
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    started: str = Field(description="ISO 8601, UTC")
+    seconds: float
+    versions: Versions | None = None
+    error: str | None = None
+
+
+class Plan(BaseModel):
+    """What was asked for; kept in OUT/plan.json. Runs of one folder differ only in workload, condition and
+    repeat.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    agent: str
+    model: str
+    base_url: str
+    tpu: str
+    max_turns: int
+    max_evaluations: int
+    max_minutes: float
+    workloads: list[str]
+    conditions: list[str]
+    reps: int
+
+
+class PlanDiffers(ValueError):
+    """The folder holds runs made with other parameters; the message names them."""
+
+
+def keep_plan(out: Path, plan: Plan) -> None:
+    """Write the plan, or check that it continues the one that is there. More workloads, conditions or repeats
+    may be added.
+
+    Raises:
+        PlanDiffers: runs of two different set-ups would be mixed.
+    """
+    path = out / "plan.json"
+    if path.exists():
+        before = Plan.model_validate_json(path.read_bytes())
+        fixed = set(Plan.model_fields) - {"workloads", "conditions", "reps"}
+        changed = [
+            f"{name} {getattr(before, name)!r} is now {getattr(plan, name)!r}"
+            for name in Plan.model_fields
+            if name in fixed and getattr(before, name) != getattr(plan, name)
+        ]
+        if changed:
+            raise PlanDiffers(
+                f"{out} was made with other parameters ({'; '.join(changed)}). Use another --out."
+            )
+        plan = plan.model_copy(
+            update={
+                "workloads": list(dict.fromkeys(before.workloads + plan.workloads)),
+                "conditions": list(dict.fromkeys(before.conditions + plan.conditions)),
+                "reps": max(before.reps, plan.reps),
+            }
+        )
+    write_atomically(path, plan.model_dump_json(indent=1))
+
+
+def folder(out: Path, workload: str, condition: str, repeat: int) -> Path:
+    return out / workload / condition / str(repeat)
+
+
+def finished(run_folder: Path) -> Run | None:
+    """The record of a run that has ended; None when it has not, or says nothing."""
+    path = run_folder / "run.json"
+    return Run.model_validate_json(path.read_bytes()) if path.exists() else None
+
+
+def set_aside(run_folder: Path) -> None:
+    """Rename a folder without a record, so that the run starts afresh and nothing of the old try is lost."""
+    if not run_folder.exists():
+        return
+    number = 1
+    while (target := run_folder.with_name(f"{run_folder.name}.unfinished-{number}")).exists():
+        number += 1
+    run_folder.rename(target)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file whole or not at all, also if the machine stops in between."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.part")
+    with partial.open("w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    partial.replace(path)
