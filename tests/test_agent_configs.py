@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hawkeye_mcp import clients, content
+from hawkeye_mcp import clients, content, submissions
 
 ARGUMENTS = ["--tpu", "v5e"]
 SERVER = {"command": "hawkeye-mcp", "args": ARGUMENTS}
@@ -93,3 +93,8 @@ def test_condition_reaches_the_server_and_hides_its_tools(client: str) -> None:
 def test_unknown_client_names_the_known_ones() -> None:
     with pytest.raises(clients.UnknownClient, match="claude_code, codex, openhands, cursor, vscode"):
         clients.render("emacs")
+
+
+def test_condition_left_out_is_the_servers_own_default() -> None:
+    assert submissions.Settings().condition == clients.DEFAULT_CONDITION
+    assert submissions.DEFAULT_TPU == clients.DEFAULT_TPU
