@@ -1,0 +1,140 @@
+"""The driver: which kernel counts, what a stop in the middle leaves, and what is never done twice."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+from bench_fixtures import FAKE_SERVER, plan
+from fake_judge import FakeJudge
+from hawkeye_bench import driver, runs
+from hawkeye_bench.agents.session import connect
+
+from hawkeye_mcp import calllog
+
+
+class ScriptedAgent:
+    """Submits the given texts through the server; its outputs are not an agent's result."""
+
+    name = "minimal"
+    model = "scripted"
+
+    def __init__(self, *sources, entered=None):
+        self.sources = sources
+        self.entered = entered
+        self.worked_on = []
+
+    async def run(self, task, emit):
+        self.worked_on.append((task.workload, "taxonomy" in task.prompt))
+        async with connect(task, emit) as session:
+            for source in self.sources:
+                await session.call("evaluate_kernel", {"source": source})
+            if self.entered:
+                self.entered.set()
+                await anyio.sleep_forever()
+        return "finished"
+
+
+def verdict(name, status, speedup, kind="evaluate"):
+    return {"event": "verdict", "kind": kind, "status": status, "speedup": speedup, "kernel_sha256": name}
+
+
+def test_the_fastest_correct_kernel_counts_and_ties_go_to_the_earliest():
+    log = [
+        verdict("slow", "correct", 0.5),
+        verdict("unknown", "correct", None),
+        verdict("wrong", "incorrect", 9.0),
+        verdict("profiled", "correct", 9.0, kind="profile"),
+        verdict("first", "correct", 2.0),
+        verdict("second", "correct", 2.0),
+        {"event": "call_end", "status": "correct", "speedup": 9.0},
+    ]
+    assert driver.best(log) == driver.Best("first", 2.0)
+    assert driver.best(log[1:2]) == driver.Best("unknown", None)
+    assert driver.best(log[2:4]) is None
+
+
+async def all_runs(the_plan, agent, out):
+    outcomes, judge = [], FakeJudge()
+    await driver.run_all(the_plan, agent, out, lambda text: None, outcomes.append, judge.open, FAKE_SERVER)
+    return outcomes, judge
+
+
+@pytest.mark.anyio
+async def test_conditions_alternate_and_a_finished_run_is_never_done_again(tmp_path):
+    both = plan(workloads=["8p_GEMM", "12p_RMSNorm"], conditions=["none", "taxonomy"])
+    agent = ScriptedAgent("# fake: speedup 3\n")
+    outcomes, judge = await all_runs(both, agent, tmp_path)
+    order = [("8p_GEMM", False), ("8p_GEMM", True), ("12p_RMSNorm", False), ("12p_RMSNorm", True)]
+    assert agent.worked_on == order
+    assert [run.speedup for run in outcomes] == [3.0] * 4
+    # The verdict that counts was reached again, outside the agent's session.
+    assert judge.judged == ["# fake: speedup 3\n"] * 4
+    assert judge.closed
+
+    assert (await all_runs(both, agent, tmp_path))[0] == []
+    assert agent.worked_on == order
+
+
+@pytest.mark.anyio
+async def test_a_run_that_was_stopped_is_set_aside_and_done_again(tmp_path):
+    entered = anyio.Event()
+    agent = ScriptedAgent("# fake: speedup 3\n", entered=entered)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(all_runs, plan(), agent, tmp_path)
+        await entered.wait()
+        server = calllog.read(tmp_path / "8p_GEMM/none/1/calls.jsonl")[0]["pid"]
+        assert Path(f"/proc/{server}").exists()
+        tasks.cancel_scope.cancel()
+    assert not Path(f"/proc/{server}").exists()
+    assert runs.finished(tmp_path / "8p_GEMM/none/1") is None
+
+    outcomes, _ = await all_runs(plan(), ScriptedAgent("# fake: speedup 2\n"), tmp_path)
+    assert [(run.speedup, run.evaluations) for run in outcomes] == [(2.0, 1)]
+    old = calllog.read(tmp_path / "8p_GEMM/none/1.unfinished-1/calls.jsonl")
+    assert [line["speedup"] for line in old if line["event"] == "verdict"] == [3.0]
+
+
+@pytest.mark.anyio
+async def test_the_time_limit_stops_the_agent_and_its_kernel_counts(tmp_path):
+    agent = ScriptedAgent("# fake: speedup 3\n", entered=anyio.Event())
+    outcomes, _ = await all_runs(plan(max_minutes=0.05), agent, tmp_path)
+    assert (outcomes[0].stop, outcomes[0].status, outcomes[0].speedup) == ("time_limit", "correct", 3.0)
+
+
+@pytest.mark.anyio
+async def test_a_kernel_that_is_not_correct_when_judged_again_does_not_count(tmp_path):
+    class Stricter(FakeJudge):
+        async def evaluate(self, source, workload, tpu, *, progress=lambda stage: None):
+            return await super().evaluate("# fake: incorrect\n", workload, tpu, progress=progress)
+
+    run = await driver.run_one(
+        plan(),
+        ScriptedAgent("# fake: speedup 3\n"),
+        tmp_path,
+        "8p_GEMM",
+        "none",
+        1,
+        lambda text: None,
+        Stricter(),
+        FAKE_SERVER,
+    )
+    assert (run.status, run.speedup, run.first_speedup) == ("not_confirmed", None, 3.0)
+
+
+@pytest.mark.anyio
+async def test_a_server_that_does_not_start_breaks_the_run(tmp_path):
+    for command in (["/nonexistent/server"], ["/bin/false"]):
+        run = await driver.run_one(
+            plan(), ScriptedAgent(), tmp_path, "8p_GEMM", "none", 1, lambda text: None, FakeJudge(), command
+        )
+        assert (run.status, run.evaluations) == ("broken", 0)
+        assert run.error
+
+
+def test_a_folder_goes_on_with_more_work_but_not_with_other_parameters(tmp_path):
+    runs.keep_plan(tmp_path, plan())
+    runs.keep_plan(tmp_path, plan(conditions=["taxonomy"], reps=2))
+    kept = runs.Plan.model_validate_json((tmp_path / "plan.json").read_bytes())
+    assert (kept.conditions, kept.reps) == (["none", "taxonomy"], 2)
+    with pytest.raises(runs.PlanDiffers, match="max_evaluations 5 is now 6"):
+        runs.keep_plan(tmp_path, plan(max_evaluations=6))
