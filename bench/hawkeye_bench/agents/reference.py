@@ -3,6 +3,7 @@ unknown.
 """
 
 import ast
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -141,6 +142,8 @@ class _Reader(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         name = ast.unparse(node.func).split(".")[-1]
         if isinstance(node.func, ast.Attribute) and name == "astype":
+            if re.search("int|bool", ", ".join(map(ast.unparse, node.args))):
+                raise UnknownFamily(f"a cast that changes values: {ast.unparse(node)}")
             result: ast.AST = self.visit(node.func.value)
             return result
         if name in MATMULS and len(node.args) == 2:
