@@ -101,6 +101,29 @@ def test_declared_work_is_that_of_the_full_size(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_the_baseline_traces_at_its_reduced_sizes(name):
+    workload = load(name)
+    for reduced in workload.baseline.at:
+        dims = workload.sizes["full"] | {workload.baseline.axis: reduced}
+        inputs = jax.eval_shape(
+            lambda key, dims=dims: _module(name).create_inputs(key, dims), jax.random.key(0)
+        )
+        outputs = jax.tree.leaves(jax.eval_shape(_module(name).workload, *inputs))
+        shapes = [tuple(dims[d] if isinstance(d, str) else d for d in out.shape) for out in workload.outputs]
+        assert [out.shape for out in outputs] == shapes
+
+
+def test_the_grouped_oracle_is_a_loop_over_groups_of_any_size():
+    lhs, rhs, _ = _case("11p_Megablox_GMM", 1)[0]
+    sizes = [0, 128, 1, 255, 200, 0, 127, 313]
+    out = np.asarray(_module("11p_Megablox_GMM").oracle(lhs, rhs, jnp.array(sizes)))
+    ends = np.cumsum(sizes)
+    for group, (start, end) in enumerate(zip(ends - sizes, ends, strict=True)):
+        want = np.asarray(lhs[start:end], np.float64) @ np.asarray(rhs[group], np.float64)
+        np.testing.assert_allclose(out[start:end], want, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_honest_bfloat16_program_passes(name, seed):
     assert _problem(name, _case(name, seed)[1], seed) is None
