@@ -179,7 +179,7 @@ def main() -> None:
     request = json.loads(sys.stdin.buffer.readline() or "{}")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     if request:
-        payload = json.dumps(answer(request)).encode()
+        payload = json.dumps(answer(request)).encode() + b"\n"
         while payload:
             payload = payload[os.write(channel, payload) :]
     os._exit(0)

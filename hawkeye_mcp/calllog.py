@@ -1,0 +1,93 @@
+"""The append-only record of what clients asked and what they got: one JSON object per line.
+
+It lies outside the agent's workspace and is the bench's only source of truth. Lines are flushed to disk one
+by one, so it is complete up to the moment the server dies. Kernel texts are kept once, beside the log, under
+their sha256.
+"""
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from hawkeye_mcp.pool import sha256
+
+_current: ContextVar[dict[str, Any] | None] = ContextVar("hawkeye_call", default=None)
+
+
+def note(**facts: Any) -> None:
+    """Add facts to the closing line of the tool call that is being served, if one is."""
+    notes = _current.get()
+    if notes is not None:
+        notes.update(facts)
+
+
+class CallLog:
+    """One log file, opened for appending; several processes may append to the same file.
+
+    Raises:
+        OSError: the file cannot be created or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self.kernels = path.parent / "kernels"
+        self._lock = threading.Lock()
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        if path.stat().st_size and not path.read_bytes().endswith(b"\n"):
+            os.write(self._fd, b"\n")  # a crash cut the last line: keep ours apart from it
+
+    def write(self, event: str, **facts: Any) -> None:
+        """Append one line and wait until it is on disk."""
+        time = datetime.now(UTC).isoformat(timespec="milliseconds")
+        line = json.dumps({"time": time, "event": event, **facts}, ensure_ascii=False, default=str) + "\n"
+        data = line.encode("utf-8", errors="replace")
+        with self._lock:
+            os.write(self._fd, data)
+            os.fsync(self._fd)
+
+    def keep_kernel(self, kernel: str) -> str:
+        """Store the text once; returns its sha256."""
+        name = sha256(kernel)
+        target = self.kernels / f"{name}.py"
+        if not target.exists():
+            self.kernels.mkdir(exist_ok=True)
+            partial = target.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
+            partial.write_bytes(kernel.encode("utf-8", errors="surrogatepass"))
+            partial.replace(target)
+        return name
+
+    @contextmanager
+    def collecting(self) -> Iterator[dict[str, Any]]:
+        """While open, `note` adds to the dict it yields."""
+        notes: dict[str, Any] = {}
+        token = _current.set(notes)
+        try:
+            yield notes
+        finally:
+            _current.reset(token)
+
+    def count(self, event: str) -> int:
+        """How many lines of one event the file holds, from this and earlier processes."""
+        return sum(1 for line in read(self.path) if line.get("event") == event)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """All lines of a log; a line cut off by a crash is left out."""
+    found: list[dict[str, Any]] = []
+    for line in path.read_bytes().split(b"\n"):
+        with suppress(ValueError):
+            found.append(json.loads(line))
+    return found

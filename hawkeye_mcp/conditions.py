@@ -1,0 +1,129 @@
+"""What an agent may see under each experimental condition: the only place that knows conditions exist.
+
+A thing that a condition withholds is never registered, so for that client it does not exist: it is not
+listed, not callable and not mentioned. Everything shown to a client that depends on the condition is taken
+from TABLE.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Condition = Literal["none", "taxonomy", "pool", "full"]
+CONDITIONS: tuple[str, ...] = get_args(Condition)
+
+Kind = Literal["tool", "resource", "paragraph", "step"]
+Asset = Literal["taxonomy", "pool"]
+
+_SHOWN: dict[Condition, frozenset[Asset]] = {
+    "none": frozenset(),
+    "taxonomy": frozenset({"taxonomy"}),
+    "pool": frozenset({"pool"}),
+    "full": frozenset({"taxonomy", "pool"}),
+}
+
+
+class UnknownCondition(ValueError):
+    """No such condition; the message names all of them."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing a client can see: a tool or resource by name, a step or paragraph of the loop by its text."""
+
+    kind: Kind
+    value: str
+    needs: Asset | None = None
+
+
+# In the order that clients see them.
+TABLE: tuple[Entry, ...] = (
+    Entry("tool", "evaluate_kernel"),
+    Entry("tool", "profile"),
+    Entry("tool", "read_workload"),
+    Entry("tool", "read_taxonomy_cell", "taxonomy"),
+    Entry("tool", "kernel_pool", "pool"),
+    Entry("tool", "job"),
+    Entry("resource", "workload"),
+    Entry("resource", "evaluation"),
+    Entry("resource", "taxonomy", "taxonomy"),
+    Entry("resource", "kernel", "pool"),
+    Entry(
+        "paragraph",
+        "Goal: a Pallas kernel file that computes the workload correctly on the TPU in as little time as "
+        "possible. The verdict of evaluate_kernel is the only one that counts; speedup is XLA's time over "
+        "yours.",
+    ),
+    Entry("step", "read_workload: what to compute, on which shapes, and how it is judged."),
+    Entry(
+        "step",
+        "kernel_pool: kernels already found correct for this workload, best first. Start from the best one "
+        "instead of from nothing. Your own correct kernels enter it by themselves.",
+        "pool",
+    ),
+    Entry(
+        "step",
+        "read_taxonomy_cell without arguments lists the known techniques for this TPU, each with a naive "
+        "kernel, an optimized kernel and a guide. Read a cell before you use its technique.",
+        "taxonomy",
+    ),
+    Entry(
+        "step",
+        "Write one Python file that defines workload(...) with the workload's signature and reads shapes "
+        "from its arguments. Get a small correct kernel first: evaluate_kernel.",
+    ),
+    Entry(
+        "step",
+        "profile a correct kernel to see what bounds it; change one thing against the worst finding; "
+        "evaluate again. Keep the fastest correct file.",
+    ),
+    Entry(
+        "paragraph",
+        "The diagnosis names taxonomy rows that address its findings: read those cells next.",
+        "taxonomy",
+    ),
+    Entry(
+        "paragraph",
+        "A call that takes longer than wait_s answers with status running and a job_id: pass it to job to "
+        "wait for the verdict. The same file is never judged twice, so repeating a call is free.",
+    ),
+    Entry("paragraph", "Stop when further changes bring nothing or no evaluations are left."),
+)
+
+
+def parse(name: str) -> Condition:
+    """The condition of that name.
+
+    Raises:
+        UnknownCondition: naming the legal ones.
+    """
+    for condition in _SHOWN:
+        if name == condition:
+            return condition
+    raise UnknownCondition(f"There is no condition {name!r}. Conditions: {', '.join(CONDITIONS)}.")
+
+
+def shows(condition: Condition, asset: Asset) -> bool:
+    return asset in _SHOWN[condition]
+
+
+def visible(condition: Condition, kind: Kind) -> list[str]:
+    """Names (or, for paragraphs, texts) of one kind that the condition shows, in order."""
+    return [e.value for e in TABLE if e.kind == kind and (e.needs is None or shows(condition, e.needs))]
+
+
+def tools(condition: Condition) -> list[str]:
+    return visible(condition, "tool")
+
+
+def resources(condition: Condition) -> list[str]:
+    return visible(condition, "resource")
+
+
+def loop(condition: Condition) -> str:
+    """The optimisation loop as text: the server's instructions and the optimize_kernel prompt.
+
+    Steps are numbered after the withheld ones are gone, so that no gap tells of them.
+    """
+    goal, *remarks = visible(condition, "paragraph")
+    steps = [f"{number}. {step}" for number, step in enumerate(visible(condition, "step"), start=1)]
+    return "\n".join([goal, *steps, *remarks])

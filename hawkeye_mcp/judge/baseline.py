@@ -1,0 +1,196 @@
+"""The denominator: the workload's plain JAX as XLA compiles it for a chip, predicted like a candidate.
+
+A static profile of an XLA program at its full size takes minutes and gigabytes, where it does not abort. So the
+program is compiled at full size for its operations and their HBM bytes, and profiled at two smaller values of one
+dimension along which its cost is linear (the workload's `[baseline]`); each operation's cycles go straight through
+the two. Where the profile fails, XLA's own estimate of each operation stands in, and the result says so.
+
+Predictions are kept by workload, chip and versions: shipped in workloads/baselines/<chip>.json, computed ones in the
+user's cache.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import anyio
+import platformdirs
+from pydantic import BaseModel, ConfigDict
+
+from hawkeye_mcp import content
+from hawkeye_mcp.evaluation import OpTime, Versions
+from hawkeye_mcp.judge.workers import Worker, WorkerDied, WorkerError, WorkerPool, WorkerTimeout
+from hawkeye_mcp.profiler.timing import Cost, op_time, total_us
+from hawkeye_mcp.workloads import Workload
+
+PROFILE_LIMIT_S = 400.0
+COMPILE_LIMIT_S = 180.0
+
+
+class Baseline(BaseModel):
+    """Predicted time of one workload's XLA baseline on one chip; `fingerprint` covers what it was computed from."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    workload: str
+    tpu: str
+    us: float
+    method: str
+    ops: list[OpTime]
+    notes: list[str] = []
+    versions: Versions
+    fingerprint: str
+
+
+def fingerprint(workload: Workload, tpu: str, versions: Versions) -> str:
+    """Changes when the workload's code, its full size, its baseline points or the compiler change."""
+    parts = [
+        workload.code(),
+        json.dumps(workload.sizes["full"], sort_keys=True),
+        workload.baseline.model_dump_json(exclude={"reason"}),
+        tpu,
+        f"{versions.jax} {versions.jaxlib} {versions.libtpu}",
+        "1",  # the method below
+    ]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def shipped_path(tpu: str) -> Path:
+    return content.folder("workloads") / "baselines" / f"{tpu}.json"
+
+
+def _cache_path(workload: str, tpu: str, mark: str) -> Path:
+    root = Path(os.environ.get("HAWKEYE_CACHE") or platformdirs.user_cache_dir("hawkeye-mcp"))
+    return root / "baselines" / f"{workload}-{tpu}-{mark}.json"
+
+
+def known(workload: Workload, tpu: str, versions: Versions) -> Baseline | None:
+    """A baseline that was computed before from exactly this."""
+    mark = fingerprint(workload, tpu, versions)
+    try:
+        shipped = json.loads(shipped_path(tpu).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        shipped = {}
+    for text in (shipped.get(workload.name), _read(_cache_path(workload.name, tpu, mark))):
+        if text:
+            found = Baseline.model_validate(text)
+            if found.fingerprint == mark:
+                return found
+    return None
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None  # a half-written or foreign file is as good as none
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Atomic: a reader sees the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        json.dump(value, file, indent=1)
+        file.write("\n")
+    Path(name).replace(path)
+
+
+async def compute(workload: Workload, tpu: str, versions: Versions, compilers: WorkerPool) -> Baseline:
+    """Predict a baseline and keep it in the cache. Takes seconds to minutes.
+
+    Raises:
+        WorkerError, WorkerDied, WorkerTimeout: the full program does not compile for this chip.
+    """
+    full = await compilers.call("compile_baseline", COMPILE_LIMIT_S, workload=workload.name, tpu=tpu, at={})
+    short: list[list[dict[str, Any]]] = []
+    notes = []
+    for value in workload.baseline.at:
+        try:
+            short.append(await _profiled(workload, tpu, {workload.baseline.axis: value}))
+        except (WorkerDied, WorkerTimeout, WorkerError) as reason:
+            notes.append(f"no static profile at {workload.baseline.axis}={value}: {str(reason)[:300]}")
+            break
+    costs, method = _combine(workload, full["ops"], short, notes)
+    peaks = full["peaks"]
+    ops = [
+        time
+        for cost in costs
+        if (time := op_time(cost, clock_hz=peaks["clock_hz"], hbm_bytes_per_s=peaks["hbm_bytes_per_s"]))
+    ]
+    found = Baseline(
+        workload=workload.name,
+        tpu=tpu,
+        us=total_us(ops),
+        method=method,
+        ops=ops,
+        notes=notes,
+        versions=versions,
+        fingerprint=fingerprint(workload, tpu, versions),
+    )
+    write_json(_cache_path(workload.name, tpu, found.fingerprint), found.model_dump(mode="json"))
+    return found
+
+
+async def _profiled(workload: Workload, tpu: str, at: dict[str, int]) -> list[dict[str, Any]]:
+    # a process of its own: the profile of an XLA program may abort it or leave it with gigabytes
+    worker = await Worker.start("profiler")
+    try:
+        reply = await worker.call("compile_baseline", {"workload": workload.name, "tpu": tpu, "at": at}, PROFILE_LIMIT_S)
+    finally:
+        await worker.close()
+    ops: list[dict[str, Any]] = reply["ops"]
+    return ops
+
+
+def _costed(ops: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Operations whose schedule matters: the ones for which XLA chose a tiling, and Mosaic kernels."""
+    return [op for op in ops if op["mosaic"] or op["xla_cycles"] or op["profile_cycles"]]
+
+
+def _combine(
+    workload: Workload, full: list[dict[str, Any]], short: list[list[dict[str, Any]]], notes: list[str]
+) -> tuple[list[Cost], str]:
+    """Costs of the full program's operations, with cycles through the two profiled sizes where they match."""
+    target = workload.sizes["full"][workload.baseline.axis]
+    low, high = workload.baseline.at
+    kinds = [[op["opcode"] for op in _costed(ops)] for ops in (full, *short)]
+    cycles: dict[str, float] = {}
+    if len(short) == 2 and kinds[0] == kinds[1] == kinds[2]:
+        for op, a, b in zip(_costed(full), _costed(short[0]), _costed(short[1]), strict=True):
+            if a["profile_cycles"] is not None and b["profile_cycles"] is not None:
+                slope = (b["profile_cycles"] - a["profile_cycles"]) / (high - low)
+                cycles[op["name"]] = b["profile_cycles"] + slope * (target - high)
+    elif len(short) == 2:
+        notes.append("the program has other operations at the profiled sizes than at its full one")
+    costs = []
+    methods = set()
+    for op in full:
+        if op["name"] in cycles:
+            value, method = cycles[op["name"]], "static_profile_extrapolated"
+        elif op["xla_cycles"]:
+            value, method = float(op["xla_cycles"]), "xla_estimate"
+        else:
+            value, method = None, "hbm_floor"
+        if op in _costed(full):
+            methods.add(method)
+        if not op["calls"]:
+            notes.append(f"{op['name']}: runs an unknown number of times, counted once")
+        kind = "mosaic" if op["mosaic"] else "xla"
+        costs.append(Cost(op["name"], kind, value, method, op["hbm_bytes"], max(op["calls"], 1)))
+    return costs, "+".join(sorted(methods)) or "hbm_floor"
+
+
+class Baselines:
+    """Baselines on demand: known ones at once, each other one computed once however many ask."""
+
+    def __init__(self, compilers: WorkerPool, versions: Versions) -> None:
+        self._compilers, self._versions = compilers, versions
+        self._locks: dict[tuple[str, str], anyio.Lock] = {}
+
+    async def get(self, workload: Workload, tpu: str) -> Baseline:
+        async with self._locks.setdefault((workload.name, tpu), anyio.Lock()):
+            return known(workload, tpu, self._versions) or await compute(workload, tpu, self._versions, self._compilers)

@@ -1,0 +1,147 @@
+"""Every evaluation ever made, in one SQLite file that several server processes may share.
+
+Rows are only ever added. A correct kernel is in the pool because its evaluation is; nothing else puts it
+there.
+"""
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel
+
+from hawkeye_mcp import __version__
+from hawkeye_mcp.evaluation import Evaluation
+from hawkeye_mcp.workloads import Workload
+
+Source = Literal["predicted", "measured"]
+
+_BUSY_TIMEOUT_S = 20.0
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS evaluations (
+    id TEXT PRIMARY KEY,
+    created TEXT NOT NULL,
+    kernel_sha256 TEXT NOT NULL,
+    kernel TEXT NOT NULL,
+    workload TEXT NOT NULL,
+    tpu TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    status TEXT NOT NULL,
+    timing_source TEXT,
+    speedup REAL,
+    candidate_us REAL,
+    lower_bound INTEGER NOT NULL,
+    evaluation TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS by_kernel ON evaluations (kernel_sha256, workload, tpu);
+CREATE INDEX IF NOT EXISTS by_workload ON evaluations (workload, tpu, status);
+CREATE TRIGGER IF NOT EXISTS no_update BEFORE UPDATE ON evaluations
+BEGIN SELECT RAISE(ABORT, 'evaluations are append-only'); END;
+CREATE TRIGGER IF NOT EXISTS no_delete BEFORE DELETE ON evaluations
+BEGIN SELECT RAISE(ABORT, 'evaluations are append-only'); END;
+"""
+
+
+class Record(BaseModel):
+    """One evaluation and the kernel text it judged."""
+
+    kernel: str
+    evaluation: Evaluation
+
+
+def sha256(kernel: str) -> str:
+    return hashlib.sha256(kernel.encode("utf-8", errors="surrogatepass")).hexdigest()
+
+
+def fingerprint(workload: Workload) -> str:
+    """What a verdict depends on besides the kernel: the versions in use and the workload's own files."""
+    parts: dict[str, str] = {name: version(name) for name in ("jax", "jaxlib", "libtpu")}
+    parts["hawkeye"] = __version__
+    for path in sorted(workload.folder.glob("workload.*")):
+        parts[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+class Pool:
+    """The store. Each call opens its own connection, so threads and processes need no coordination here."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        with self._connect() as db:
+            db.execute("PRAGMA journal_mode=WAL")
+            db.executescript(_SCHEMA)
+
+    @contextmanager
+    def _connect(self) -> Iterator[sqlite3.Connection]:
+        db = sqlite3.connect(self.path, timeout=_BUSY_TIMEOUT_S)
+        try:
+            # FULL: a verdict that a client has seen survives a crash of the machine too.
+            db.execute("PRAGMA synchronous=FULL")
+            with db:
+                yield db
+        finally:
+            db.close()
+
+    def add(self, kernel: str, evaluation: Evaluation, fingerprint: str) -> None:
+        """Record one evaluation of `kernel` in one transaction."""
+        timing = evaluation.timing
+        row = (
+            evaluation.id,
+            evaluation.created,
+            sha256(kernel),
+            kernel,
+            evaluation.workload,
+            evaluation.tpu,
+            fingerprint,
+            evaluation.status,
+            timing.source if timing else None,
+            timing.speedup if timing else None,
+            timing.candidate_us if timing else None,
+            int(timing.lower_bound) if timing else 0,
+            evaluation.model_dump_json(),
+        )
+        with self._connect() as db:
+            db.execute(f"INSERT INTO evaluations VALUES ({', '.join('?' * len(row))})", row)
+
+    def cached(self, kernel_sha256: str, workload: str, tpu: str, fingerprint: str) -> Evaluation | None:
+        """The latest verdict on the same kernel text under the same fingerprint.
+
+        harness_error and timeout are never reused: they say something of the machine, not of the kernel.
+        """
+        with self._connect() as db:
+            row = db.execute(
+                "SELECT evaluation FROM evaluations WHERE kernel_sha256 = ? AND workload = ? AND tpu = ? "
+                "AND fingerprint = ? AND status NOT IN ('harness_error', 'timeout') ORDER BY rowid DESC "
+                "LIMIT 1",
+                (kernel_sha256, workload, tpu, fingerprint),
+            ).fetchone()
+        return Evaluation.model_validate_json(row[0]) if row else None
+
+    def best(self, workload: str, tpu: str, source: Source, limit: int) -> list[Evaluation]:
+        """Correct kernels with times of one source, best first, each kernel once with its latest verdict.
+
+        Kernels whose time is only a lower bound come after those whose time is known.
+        """
+        with self._connect() as db:
+            rows = db.execute(
+                "SELECT evaluation FROM evaluations WHERE rowid IN (SELECT MAX(rowid) FROM evaluations"
+                "  WHERE workload = ? AND tpu = ? AND status NOT IN ('harness_error', 'timeout')"
+                "  GROUP BY kernel_sha256)"
+                " AND status = 'correct' AND timing_source = ?"
+                " ORDER BY lower_bound, speedup DESC NULLS LAST, candidate_us, rowid LIMIT ?",
+                (workload, tpu, source, limit),
+            ).fetchall()
+        return [Evaluation.model_validate_json(row[0]) for row in rows]
+
+    def read(self, evaluation_id: str) -> Record | None:
+        with self._connect() as db:
+            row = db.execute(
+                "SELECT kernel, evaluation FROM evaluations WHERE id = ?", (evaluation_id,)
+            ).fetchone()
+        return Record(kernel=row[0], evaluation=Evaluation.model_validate_json(row[1])) if row else None

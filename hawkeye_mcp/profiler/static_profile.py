@@ -1,0 +1,122 @@
+"""Inside a profiler worker: cycles of every Mosaic kernel of an artifact, from short grids.
+
+libtpu notes the cycles that its static profile predicts, DMA waits included, with each operation of the compiled
+program; nothing has to be read from files.
+"""
+
+import dataclasses
+import functools
+import time
+from typing import Any
+
+from jax._src.export import _export
+from jax._src.lib.mlir import ir
+from jax.experimental.pallas import tpu as pltpu
+
+from hawkeye_mcp.artifact import Program
+from hawkeye_mcp.chips import CHIPS
+from hawkeye_mcp.judge.compiler import compile_exported
+from hawkeye_mcp.profiler import hlo, sampling
+from hawkeye_mcp.profiler.cutout import cut_out
+from hawkeye_mcp.profiler.mosaic import DataDependent, MosaicCall, mosaic_calls
+from hawkeye_mcp.profiler.regularity import DATA, axes_of_window, regularity
+
+
+@functools.cache
+def peaks(tpu: str) -> dict[str, float]:
+    """Ceilings of one device, all cores together: bytes/s of HBM, FLOP/s of the MXUs in bfloat16, clock in Hz."""
+    chip = CHIPS[tpu]
+    info = pltpu.get_tpu_info_for_chip(pltpu.ChipVersion(tpu), chip.cores)
+    return {
+        "hbm_bytes_per_s": float(info.mem_bw_bytes_per_second * chip.cores),
+        "bf16_flops_per_s": float(info.bf16_ops_per_second * chip.cores),
+        "vmem_bytes": float(info.vmem_capacity_bytes),
+        "clock_hz": chip.clock_hz,
+    }
+
+
+def plan_for(call: MosaicCall, cores: int) -> tuple[sampling.Plan, list[str]]:
+    """The sampling plan of one kernel, and notes on why its prediction is not exact (data-dependent work)."""
+    found = regularity(call)
+    notes = []
+    if found.data_dependent:
+        notes.append(f"kernel {call.name}: branches or loop bounds depend on data, so its time is a lower bound")
+    windows = [axes_of_window(call, w.transform) for w in call.windows if w.transform]
+    if any(DATA in axes for axes in windows):
+        notes.append(f"kernel {call.name}: block indices depend on data, so its time is a lower bound")
+    grid = list(call.grid)
+    split = _split_axis(call) if cores > 1 else None
+    if split is not None:  # plan what one core does
+        grid[split] = -(-grid[split] // cores)
+    cut = [axis for axis, n in enumerate(grid) if axis not in found.irregular and n > 3]
+    resting = any(not axes & set(cut[-2:]) for axes in windows)
+    plan = sampling.plan(grid, whole=found.irregular, depth=3 if resting and len(cut) > 2 else 2)
+    if split is not None:
+        points = []
+        for point in plan.points:
+            widened = list(point)
+            widened[split] = call.grid[split] if point[split] == grid[split] else point[split] * cores
+            points.append(tuple(widened))
+        plan = dataclasses.replace(plan, points=tuple(points))
+    return plan, notes
+
+
+def _split_axis(call: MosaicCall) -> int | None:
+    """The axis that a chip with two cores per device divides between them: the first parallel one with work."""
+    if "dimension_semantics" not in call.main.attributes:
+        return None
+    semantics = [str(s) for s in ir.ArrayAttr(call.main.attributes["dimension_semantics"])]
+    for axis, (meaning, n) in enumerate(zip(semantics, call.grid, strict=False)):
+        if "parallel" in meaning and n > 1:
+            return axis
+    return None
+
+
+def predict_kernels(program: Program, tpu: str) -> list[dict[str, Any]]:
+    """One entry for each Mosaic kernel: cycles over its whole grid, HBM bytes, how they were found."""
+    found = []
+    with program.context:
+        for call in mosaic_calls(program):
+            entry: dict[str, Any] = {"name": call.name, "grid": list(call.grid), "calls": call.calls, "notes": []}
+            try:
+                entry["hbm_bytes"] = call.hbm_bytes()
+            except DataDependent as reason:
+                entry |= {"hbm_bytes": None, "notes": [f"kernel {call.name}: HBM traffic unknown, {reason}"]}
+            if call.dynamic_grid:
+                entry |= {"cycles": None, "sampled": False, "vmem_bytes": None}
+                entry["notes"].append(f"kernel {call.name}: its grid is computed at run time and cannot be predicted")
+                found.append(entry)
+                continue
+            plan, notes = plan_for(call, CHIPS[tpu].cores)
+            entry["notes"] += notes
+            start = time.monotonic()
+            compiled = compile_exported(cut_out(call, plan.points), tpu)
+            points = {op.point: op for op in hlo.ops(compiled.as_text()) if op.point is not None}
+            cycles = [points[i].profile_cycles for i in range(len(plan.points))]
+            known = [c for c in cycles if c is not None]
+            entry |= {
+                "points": [list(p) for p in plan.points],
+                "point_cycles": cycles,
+                "cycles": plan.total(known) if len(known) == len(cycles) else None,
+                "sampled": plan.sampled,
+                "vmem_bytes": max((points[i].vmem_bytes or 0 for i in points), default=None),
+                "seconds": time.monotonic() - start,
+            }
+            found.append(entry)
+    return found
+
+
+def profile_around(program: Program, tpu: str) -> list[dict[str, Any]]:
+    """Cycles of the XLA operations, in place, with every kernel's grid cut to single steps so that only they cost.
+
+    libtpu may abort the process on operations it has no latency for.
+    """
+    with program.context, ir.Location.unknown(program.context):
+        for call in mosaic_calls(program):
+            if call.grid and not call.dynamic_grid:
+                call.op.attributes["backend_config"] = ir.StringAttr.get(call.with_grid([1] * len(call.grid)))
+        exported = dataclasses.replace(
+            program.exported, mlir_module_serialized=_export._module_to_bytecode(program.module)
+        )
+        compiled = compile_exported(exported, tpu)
+    return [dataclasses.asdict(op) for op in hlo.ops(compiled.as_text()) if not op.mosaic]

@@ -1,0 +1,353 @@
+"""The MCP server: builds it for one condition, and serves it so that no byte, child or log line is lost.
+
+This process never imports jax: everything heavy is behind the judge, in processes of its own.
+"""
+
+import argparse
+import contextlib
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+import anyio
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.prompts import Prompt
+from platformdirs import user_state_dir
+
+from hawkeye_mcp import __version__, conditions, workloads
+from hawkeye_mcp.calllog import CallLog
+from hawkeye_mcp.chips import TPUS
+from hawkeye_mcp.jobs import Jobs
+from hawkeye_mcp.judging import Judge, JudgeFactory, JudgeHolder
+from hawkeye_mcp.pool import Pool
+from hawkeye_mcp.submissions import App, Settings
+from hawkeye_mcp.tools import evaluate_kernel, job, kernel_pool, profile, read_workload, resources
+from hawkeye_mcp.tools.arguments import FlatTool
+
+logger = logging.getLogger(__name__)
+
+# What an exit by signal may take before the process ends without its remaining clean-up.
+_EXIT_S = 8.0
+# What reading stdin may hold up an exit that has nothing left to do.
+_LINGER_S = 0.5
+
+
+@asynccontextmanager
+async def open_judge() -> AsyncIterator[Judge]:
+    """The real judge, imported only when a server starts."""
+    from hawkeye_mcp.judge import evaluate
+
+    async with evaluate.open_judge() as judge:
+        yield judge
+
+
+def _read_taxonomy_cell(settings: Settings) -> FlatTool:
+    from hawkeye_mcp.tools import read_taxonomy_cell
+
+    return read_taxonomy_cell.build(settings)
+
+
+_TOOLS: dict[str, Callable[[Settings], FlatTool]] = {
+    "evaluate_kernel": evaluate_kernel.build,
+    "profile": profile.build,
+    "read_workload": read_workload.build,
+    "read_taxonomy_cell": _read_taxonomy_cell,
+    "kernel_pool": kernel_pool.build,
+    "job": job.build,
+}
+
+
+def build_server(
+    settings: Settings,
+    judge_factory: JudgeFactory = open_judge,
+    on_closed: Callable[[], None] = lambda: None,
+) -> MCPServer[App]:
+    """The server for one condition.
+
+    on_closed is called when everything the server holds has been closed: jobs, judge, logs.
+    """
+    server: MCPServer[App] = MCPServer(
+        "hawkeye",
+        title="Hawkeye: judge TPU Pallas kernels",
+        version=__version__,
+        instructions=conditions.loop(settings.condition),
+        tools=[_TOOLS[name](settings) for name in conditions.tools(settings.condition)],
+        lifespan=_lifespan(settings, judge_factory, on_closed),
+        middleware=[log_calls],
+        log_level="WARNING",
+    )
+    resources.register(server, settings)
+
+    def optimize_kernel() -> str:
+        subject = f" {settings.workload}" if settings.workload else ""
+        return (
+            f"Optimize a kernel for the workload{subject} with the tools of this server.\n"
+            + conditions.loop(settings.condition)
+        )
+
+    server.add_prompt(
+        Prompt.from_function(optimize_kernel, description="The optimisation loop, step by step.")
+    )
+    return server
+
+
+def _lifespan(
+    settings: Settings, judge_factory: JudgeFactory, on_closed: Callable[[], None]
+) -> Callable[[MCPServer[App]], AbstractAsyncContextManager[App]]:
+    @asynccontextmanager
+    async def lifespan(_: MCPServer[App]) -> AsyncIterator[App]:
+        log = CallLog(settings.call_log)
+        log.write(
+            "server_start",
+            pid=os.getpid(),
+            version=__version__,
+            condition=settings.condition,
+            tpu=settings.tpu,
+            workload=settings.workload,
+            max_evaluations=settings.max_evaluations,
+        )
+        try:
+            # Nested so that jobs end before the judge closes.
+            async with anyio.create_task_group() as judge_tasks:
+                judge = JudgeHolder(judge_tasks, judge_factory)
+                try:
+                    async with anyio.create_task_group() as job_tasks:
+                        pool = Pool(settings.state / "pool.sqlite3")
+                        try:
+                            # Whatever prints, now or at exit, must not reach the protocol's stdout.
+                            with contextlib.redirect_stdout(sys.stderr):
+                                yield App(settings, pool, log, judge, Jobs(job_tasks, settings.deadline_s))
+                        finally:
+                            job_tasks.cancel_scope.cancel()
+                finally:
+                    judge.close()
+        finally:
+            log.write("server_end", pid=os.getpid())
+            log.close()
+            on_closed()
+
+    return lifespan
+
+
+async def log_calls(ctx: ServerRequestContext[App, Any], call_next: CallNext) -> HandlerResult:
+    """Middleware: two lines in the call log for every tool call, whatever becomes of it."""
+    if ctx.method != "tools/call" or ctx.request_id is None:
+        return await call_next(ctx)
+    log, params = ctx.lifespan_context.log, dict(ctx.params or {})
+    arguments = params.get("arguments")
+    if isinstance(arguments, dict) and isinstance(arguments.get("source"), str):
+        kept = log.keep_kernel(arguments["source"]) if arguments["source"] else ""
+        arguments = {**arguments, "source": f"sha256:{kept}" if kept else ""}
+    call = f"{os.getpid()}-{ctx.request_id}-{time.monotonic_ns()}"
+    client = ctx.session.client_params
+    log.write(
+        "call_start",
+        call=call,
+        tool=params.get("name"),
+        arguments=arguments,
+        client=client.client_info.model_dump(mode="json", exclude_none=True) if client else None,
+        protocol=ctx.protocol_version,
+        meta=_correlation(ctx.meta),
+    )
+    started, outcome = time.monotonic(), "cancelled"
+    with log.collecting() as notes:
+        try:
+            result = await call_next(ctx)
+            outcome = "ok"
+            if isinstance(result, dict) and result.get("isError"):
+                outcome = "tool_error"
+                notes["error"] = "\n".join(c.get("text", "") for c in result.get("content", []))[:500]
+            return result
+        except Exception as error:
+            outcome, notes["error"] = "protocol_error", str(error)[:500]
+            raise
+        finally:
+            elapsed_s = round(time.monotonic() - started, 3)
+            log.write(
+                "call_end", call=call, tool=params.get("name"), outcome=outcome, elapsed_s=elapsed_s, **notes
+            )
+
+
+def _correlation(meta: Any) -> dict[str, Any]:
+    """What the client sent along to identify the call, without the protocol's own envelope."""
+    return {
+        key: value
+        for key, value in dict(meta or {}).items()
+        if not key.startswith("io.modelcontextprotocol/") and key != "progress_token"
+    }
+
+
+@dataclass(frozen=True)
+class Options:
+    """The command line, checked."""
+
+    settings: Settings
+    transport: Literal["stdio", "http"]
+    host: str
+    port: int
+
+
+def parse(argv: Sequence[str] | None) -> Options:
+    """Read the command line; wrong usage prints the legal values on stderr and exits 2."""
+    parser = argparse.ArgumentParser(
+        prog="hawkeye-mcp", description="MCP server that judges TPU Pallas kernels."
+    )
+    parser.add_argument(
+        "--condition", default="full", choices=conditions.CONDITIONS, help="what the client may see"
+    )
+    parser.add_argument(
+        "--tpu", default="", choices=TPUS, help="pin the TPU generation; default: v5e, not pinned"
+    )
+    parser.add_argument("--workload", default="", help="pin the workload; default: the client names one")
+    parser.add_argument("--workspace", type=Path, default=Path.cwd(), help="where kernel files are read from")
+    parser.add_argument(
+        "--state", type=Path, default=None, help="folder of the pool and the default call log"
+    )
+    parser.add_argument(
+        "--call-log", type=Path, default=None, help="JSON Lines file; default: a new one in --state"
+    )
+    parser.add_argument("--max-evaluations", type=int, default=0, help="evaluation budget; 0: no limit")
+    parser.add_argument("--transport", default="stdio", choices=("stdio", "http"))
+    parser.add_argument("--host", default="127.0.0.1", help="for http")
+    parser.add_argument("--port", type=int, default=8931, help="for http")
+    parser.add_argument("--version", action="version", version=f"hawkeye-mcp {__version__}")
+    found = parser.parse_args(argv)
+    if found.workload and found.workload not in workloads.names():
+        try:
+            workloads.load(found.workload)
+        except workloads.UnknownWorkload as error:
+            parser.error(f"argument --workload: {error}")
+    if not found.workspace.is_dir():
+        parser.error(f"argument --workspace: {found.workspace} is not a folder")
+    if found.max_evaluations < 0:
+        parser.error("argument --max-evaluations: must be 0 (no limit) or more")
+    state: Path = (found.state or Path(user_state_dir("hawkeye-mcp"))).resolve()
+    name = f"{datetime.now(UTC).strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.jsonl"
+    settings = Settings(
+        condition=conditions.parse(found.condition),
+        tpu=found.tpu,
+        workload=found.workload,
+        workspace=found.workspace.resolve(),
+        state=state,
+        call_log=(found.call_log or state / "calls" / name).resolve(),
+        max_evaluations=found.max_evaluations,
+    )
+    try:
+        state.mkdir(parents=True, exist_ok=True)
+        CallLog(settings.call_log).close()
+    except OSError as error:
+        parser.error(f"cannot write {error.filename}: {error.strerror}; choose another --state or --call-log")
+    return Options(settings, found.transport, found.host, found.port)
+
+
+def main(argv: Sequence[str] | None = None, judge_factory: JudgeFactory = open_judge) -> NoReturn:
+    """Console script: serve until the client goes away (exit 0) or a signal comes (exit 128 + its number)."""
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    options = parse(argv)
+    if options.settings.call_log.is_relative_to(options.settings.workspace):
+        logger.warning(
+            "the call log %s is inside the workspace: an agent can change it", options.settings.call_log
+        )
+    exiting = _Exit()
+    server = build_server(options.settings, judge_factory, on_closed=exiting.closed)
+    code = 0
+    try:
+        anyio.run(_serve, server, options, exiting)
+    except BaseExceptionGroup as group:
+        # A client that went away (EPIPE) is an ordinary end, not a failure.
+        _, other = group.split((BrokenPipeError, ConnectionResetError, anyio.BrokenResourceError))
+        if other is not None:
+            logger.exception("the server failed", exc_info=other)
+            code = 1
+    except BrokenPipeError:
+        pass
+    except Exception:
+        logger.exception("the server failed")
+        code = 1
+    exiting.now(code)
+
+
+class _Exit:
+    """Ends the process. Reading stdin blocks a thread that nothing can cancel, so the end is os._exit."""
+
+    def __init__(self) -> None:
+        self.signal_number = 0
+
+    def by_signal(self, number: int) -> None:
+        """A signal came: the clean-up has a bounded time."""
+        self.signal_number = number
+        self._after(_EXIT_S, 128 + number)
+
+    def closed(self) -> None:
+        """Everything is closed: end now after a signal, else give a normal end a moment to come first."""
+        if self.signal_number:
+            self.now(128 + self.signal_number)
+        self._after(_LINGER_S, 0)
+
+    def _after(self, delay_s: float, code: int) -> None:
+        timer = threading.Timer(delay_s, self.now, [code])
+        timer.daemon = True
+        timer.start()
+
+    def now(self, code: int) -> NoReturn:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.flush()
+        os._exit(code)
+
+
+async def _serve(server: MCPServer[App], options: Options, exiting: _Exit) -> None:
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(_watch_signals, tasks.cancel_scope, exiting)
+        if options.transport == "stdio":
+            await server.run_stdio_async()
+        else:
+            await _serve_http(server, options)
+        tasks.cancel_scope.cancel()
+
+
+async def _watch_signals(
+    scope: anyio.CancelScope, exiting: _Exit, *, task_status: anyio.abc.TaskStatus[None]
+) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        task_status.started()
+        async for number in signals:
+            logger.info("received %s", signal.Signals(number).name)
+            exiting.by_signal(number)
+            scope.cancel()
+
+
+async def _serve_http(server: MCPServer[App], options: Options) -> None:
+    import uvicorn
+
+    class Quiet(uvicorn.Server):
+        """Leaves signals to us."""
+
+        @contextlib.contextmanager
+        def capture_signals(self) -> Any:
+            yield
+
+    app = server.streamable_http_app(host=options.host)
+    config = uvicorn.Config(
+        app,
+        host=options.host,
+        port=options.port,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=1,
+    )
+    logger.info("serving on http://%s:%d/mcp", options.host, options.port)
+    await Quiet(config).serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""From a kernel text to its verdict: the cache, the budget, one judgement at a time, and the record of it."""
+
+import fcntl
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio.to_thread import run_sync
+
+from hawkeye_mcp import calllog, pool
+from hawkeye_mcp.conditions import Condition
+from hawkeye_mcp.evaluation import Evaluation, Profile
+from hawkeye_mcp.jobs import Job, Jobs
+from hawkeye_mcp.judging import JudgeHolder
+from hawkeye_mcp.workloads import Workload
+
+DEFAULT_TPU = "v5e"
+_LOCK_RETRY_S = 0.2
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What one server process is told at its start.
+
+    workload, tpu: pinned when not empty. workspace: where kernel files may be read from. state: folder of the
+    pool and of whatever must outlive the process. max_evaluations: 0 means no limit. deadline_s: of each job.
+    """
+
+    condition: Condition = "full"
+    tpu: str = ""
+    workload: str = ""
+    workspace: Path = field(default_factory=Path.cwd)
+    state: Path = field(default_factory=Path.cwd)
+    call_log: Path = field(default_factory=lambda: Path("calls.jsonl"))
+    max_evaluations: int = 0
+    deadline_s: float = 900.0
+    heartbeat_s: float = 2.5
+
+
+@dataclass(frozen=True)
+class App:
+    """What the tools share while the server runs."""
+
+    settings: Settings
+    pool: pool.Pool
+    log: calllog.CallLog
+    judge: JudgeHolder
+    jobs: Jobs[Evaluation | Profile]
+
+    def evaluations_left(self) -> int | None:
+        """None without a budget. A verdict spends one, also while in the making; a harness error does not."""
+        if not self.settings.max_evaluations:
+            return None
+        spent = sum(
+            1
+            for line in calllog.read(self.log.path)
+            if line.get("event") == "verdict"
+            and line.get("kind") == "evaluate"
+            and line["status"] != "harness_error"
+        )
+        return max(0, self.settings.max_evaluations - spent - self.jobs.in_flight("evaluate"))
+
+
+class BudgetSpent(RuntimeError):
+    """No evaluations are left."""
+
+
+async def earlier_verdict(app: App, source: str, workload: Workload, tpu: str) -> Evaluation | None:
+    """The stored verdict on exactly this text, if it still holds."""
+
+    def look() -> Evaluation | None:
+        return app.pool.cached(pool.sha256(source), workload.name, tpu, pool.fingerprint(workload))
+
+    return await run_sync(look)
+
+
+def start_evaluation(app: App, source: str, workload: Workload, tpu: str) -> Job[Evaluation | Profile]:
+    """Start judging, or join the job that is judging the same text.
+
+    Raises:
+        BudgetSpent: a new judgement is needed and none is left.
+    """
+    key = (pool.sha256(source), workload.name, tpu)
+    if not app.jobs.is_in_flight("evaluate", key) and app.evaluations_left() == 0:
+        raise BudgetSpent
+
+    async def work(job: Job[Evaluation | Profile]) -> Evaluation:
+        async with _alone(app.settings.state / "locks", key[0]):
+            # Another process may have judged the same text while this one waited for the lock.
+            evaluation = await earlier_verdict(app, source, workload, tpu)
+            if evaluation is not None:
+                return evaluation
+            judge = await app.judge.get()
+            evaluation = await judge.evaluate(source, workload, tpu, progress=job.progress)
+            with anyio.CancelScope(shield=True):
+                await run_sync(app.pool.add, source, evaluation, pool.fingerprint(workload))
+        _log_verdict(app, job, evaluation)
+        return evaluation
+
+    return _start(app, "evaluate", key, source, workload, tpu, work)
+
+
+def start_profile(app: App, source: str, workload: Workload, tpu: str) -> Job[Evaluation | Profile]:
+    """Start profiling, or join the job that is profiling the same text."""
+
+    async def work(job: Job[Evaluation | Profile]) -> Profile:
+        judge = await app.judge.get()
+        profile = await judge.profile(source, workload, tpu, progress=job.progress)
+        _log_verdict(app, job, profile)
+        return profile
+
+    return _start(app, "profile", (pool.sha256(source), workload.name, tpu), source, workload, tpu, work)
+
+
+def _start(
+    app: App, kind: str, key: tuple[str, str, str], source: str, workload: Workload, tpu: str, work: Any
+) -> Job[Evaluation | Profile]:
+    subject = {"kernel_sha256": app.log.keep_kernel(source), "workload": workload.name, "tpu": tpu}
+    shared = app.jobs.is_in_flight(kind, key)
+    job = app.jobs.start(kind, key, subject, work)
+    app.log.write("submitted", job_id=job.id, kind=kind, shared=shared, **subject)
+    return job
+
+
+def _log_verdict(app: App, job: Job[Evaluation | Profile], outcome: Evaluation | Profile) -> None:
+    timing = outcome.timing
+    app.log.write(
+        "verdict",
+        job_id=job.id,
+        kind=job.kind,
+        status=outcome.status,
+        evaluation_id=outcome.id if isinstance(outcome, Evaluation) else None,
+        **job.subject,
+        source=timing.source if timing else None,
+        speedup=timing.speedup if timing else None,
+        candidate_us=timing.candidate_us if timing else None,
+        elapsed_s=round(job.elapsed_s, 3),
+    )
+
+
+@asynccontextmanager
+async def _alone(folder: Path, kernel_sha256: str) -> AsyncIterator[None]:
+    """Hold the lock of this kernel text among all processes that share the state folder.
+
+    The kernel drops the lock with the process, so one killed at any moment leaves nothing to clean up. Texts
+    share 256 lock files; two that meet by chance are judged one after the other.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder / f"{kernel_sha256[:2]}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                await anyio.sleep(_LOCK_RETRY_S)
+        yield
+    finally:
+        os.close(handle)

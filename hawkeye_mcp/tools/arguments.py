@@ -1,0 +1,201 @@
+"""Tool arguments: refused when unknown, explained when wrong, resolved against what the server has pinned."""
+
+import difflib
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+from mcp.server.mcpserver.context import Context
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+from mcp.server.mcpserver.tools import Tool
+from mcp.types import CallToolResult, ToolAnnotations
+from pydantic import BaseModel, Field, ValidationError
+
+from hawkeye_mcp import workloads
+from hawkeye_mcp.chips import TPUS
+from hawkeye_mcp.submissions import DEFAULT_TPU, Settings
+from hawkeye_mcp.workloads import Workload
+
+logger = logging.getLogger(__name__)
+
+LARGEST_KERNEL_BYTES = 1_000_000
+
+WorkloadName = Annotated[str, Field(description="Workload name; empty: the server's own.")]
+TpuName = Annotated[str, Field(description="v5e, v5p, v6e or 7x; empty: the server's own, else v5e.")]
+KernelText = Annotated[str, Field(description="The kernel file's text. Give source or path, not both.")]
+KernelPath = Annotated[str, Field(description="The kernel file's path, inside the workspace.")]
+WaitSeconds = Annotated[float, Field(description="Seconds to wait for the result: 0 to 280, default 45.")]
+
+
+class FlatTool(Tool):
+    """A tool that refuses unknown arguments and says what is wrong in words for its caller."""
+
+    async def run(
+        self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False
+    ) -> Any:
+        if problem := self._problem(arguments):
+            raise ToolError(problem)
+        try:
+            return await super().run(arguments, context, convert_result=convert_result)
+        except UnexpectedToolError:
+            logger.exception("%s failed", self.name)
+            raise ToolError(
+                f"{self.name} failed inside the server, which is no fault of the call. "
+                "Call it again; if it fails again, the server's log on stderr says why."
+            ) from None
+        except ToolError as error:
+            raise ToolError(str(error).removeprefix(f"Error executing tool {self.name}: ")) from None
+
+    def _problem(self, arguments: dict[str, Any]) -> str:
+        """What is wrong with the arguments, and what to do; empty when nothing is."""
+        names = list(self.parameters.get("properties", {}))
+        problems = []
+        try:
+            self.fn_metadata.validate_arguments(arguments)
+        except ValidationError as error:
+            for found in error.errors(include_url=False):
+                name = ".".join(str(part) for part in found["loc"])
+                if found["type"] == "extra_forbidden":
+                    near = difflib.get_close_matches(name, names, n=1)
+                    hint = f" (did you mean {near[0]!r}?)" if near else ""
+                    problems.append(f"there is no argument {name!r}{hint}")
+                else:
+                    problems.append(f"{name}: {found['msg']}, got {_shown(found['input'])}")
+        if not problems:
+            return ""
+        return f"{self.name}: {'; '.join(problems)}. Its arguments: {', '.join(names)}. Correct the call."
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."
+
+
+def flat_tool(
+    fn: Callable[..., Any],
+    *,
+    title: str,
+    description: str,
+    annotations: ToolAnnotations,
+    output: type[BaseModel] | None = None,
+) -> FlatTool:
+    """The tool named after `fn`, with the shortest schemas that say everything.
+
+    output: model of the structured result, published as the output schema; None publishes none.
+    """
+    # The model depends on the condition, which an annotation in the source cannot.
+    fn.__annotations__["return"] = CallToolResult if output is None else Annotated[CallToolResult, output]
+    tool = FlatTool.from_function(fn, title=title, description=description, annotations=annotations)
+    assert isinstance(tool, FlatTool)
+    model = tool.fn_metadata.arg_model
+    model.model_config["extra"] = "forbid"
+    model.model_rebuild(force=True)
+    tool.parameters = _without_titles(model.model_json_schema(by_alias=True))
+    if tool.fn_metadata.output_schema is not None:
+        tool.fn_metadata.output_schema = _without_titles(tool.fn_metadata.output_schema)
+    return tool
+
+
+def _without_titles(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema without pydantic's titles, which repeat the names in other letters."""
+    slim = {key: value for key, value in schema.items() if key != "title"}
+    if "properties" in slim:
+        slim["properties"] = {
+            name: {key: value for key, value in field.items() if key != "title"}
+            for name, field in slim["properties"].items()
+        }
+    return slim
+
+
+def workload(settings: Settings, name: str) -> Workload:
+    """The workload that a call means.
+
+    Raises:
+        ToolError: unknown, not given where none is pinned, or not the pinned one.
+    """
+    if settings.workload:
+        if name and name != settings.workload:
+            raise ToolError(
+                f"This server judges only the workload {settings.workload!r}, not {name!r}. "
+                "Leave the workload argument empty."
+            )
+        name = settings.workload
+    if not name:
+        raise ToolError(f"Name a workload. Workloads: {', '.join(workloads.names())}.")
+    try:
+        return workloads.load(name)
+    except workloads.UnknownWorkload as error:
+        raise ToolError(str(error)) from None
+
+
+def tpu(settings: Settings, name: str) -> str:
+    """The TPU generation that a call means.
+
+    Raises:
+        ToolError: unknown, or not the pinned one.
+    """
+    if name and name not in TPUS:
+        raise ToolError(f"There is no TPU generation {name!r} here. Generations: {', '.join(TPUS)}.")
+    if settings.tpu and name and name != settings.tpu:
+        raise ToolError(
+            f"This server judges only for {settings.tpu}, not {name}. Leave the tpu argument empty."
+        )
+    return name or settings.tpu or DEFAULT_TPU
+
+
+def kernel(settings: Settings, source: str, path: str) -> str:
+    """The kernel text that a call means.
+
+    Raises:
+        ToolError: none or two given; or the file is missing, outside the workspace, too large or not UTF-8.
+    """
+    if bool(source.strip()) == bool(path):
+        raise ToolError(
+            "Give exactly one of source (the kernel file's text) and path (a file inside the workspace); "
+            f"{'both were' if path else 'neither was'} given."
+        )
+    if path:
+        return _read(settings, path)
+    try:
+        size = len(source.encode("utf-8"))
+    except UnicodeEncodeError:
+        raise ToolError(
+            "The source holds lone surrogates, which no UTF-8 file can. Send valid text."
+        ) from None
+    if size > LARGEST_KERNEL_BYTES:
+        raise ToolError(
+            f"The source has {size} bytes; a kernel file may have {LARGEST_KERNEL_BYTES}. Shorten it."
+        )
+    return source
+
+
+def _read(settings: Settings, path: str) -> str:
+    workspace = settings.workspace.resolve()
+    try:
+        file = (workspace / path).resolve()
+    except (OSError, ValueError, RuntimeError):
+        raise ToolError(
+            f"{path!r} is no usable path. Give the path of a file inside the workspace."
+        ) from None
+    if not file.is_relative_to(workspace) or file.is_relative_to(settings.state.resolve()):
+        raise ToolError(
+            f"{path!r} is outside the workspace. Put the kernel file inside it, or pass its text as source."
+        )
+    if not file.is_file():
+        raise ToolError(f"There is no file {path!r} in the workspace. Write the kernel there first.")
+    return _text(file, path)
+
+
+def _text(file: Path, path: str) -> str:
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(LARGEST_KERNEL_BYTES + 1)
+    except OSError as error:
+        raise ToolError(f"{path!r} cannot be read: {error.strerror}.") from None
+    if len(data) > LARGEST_KERNEL_BYTES:
+        raise ToolError(f"{path!r} is larger than {LARGEST_KERNEL_BYTES} bytes. Shorten it.")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ToolError(f"{path!r} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from None

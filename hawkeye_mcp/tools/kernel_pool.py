@@ -1,0 +1,121 @@
+"""The kernel_pool tool: correct kernels found so far, by anyone who shares the state folder."""
+
+import json
+from typing import Annotated, Any, Literal
+
+from mcp.server.mcpserver.context import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import CallToolResult, ResourceLink, TextContent, ToolAnnotations
+from pydantic import BaseModel, Field
+
+from hawkeye_mcp.evaluation import Evaluation
+from hawkeye_mcp.pool import Record
+from hawkeye_mcp.submissions import App, Settings
+from hawkeye_mcp.tools import arguments
+from hawkeye_mcp.tools.answering import app_of
+
+LARGEST_LISTING = 50
+LONGEST_TEXT = 9_000
+
+DESCRIPTION = (
+    "Correct kernels already found for the workload on this TPU. action list (default): best first, "
+    "measured and predicted times apart, up to limit of each; action read: one kernel's text by its id. "
+    "Every kernel that evaluate_kernel finds correct enters by itself."
+)
+
+
+class PoolEntry(BaseModel):
+    id: str
+    speedup: float | None
+    candidate_us: float | None
+    lower_bound: bool
+    created: str
+
+
+class PoolListing(BaseModel):
+    """Correct kernels of one workload on one TPU; measured and predicted times are never ranked together."""
+
+    workload: str
+    tpu: str
+    measured: list[PoolEntry]
+    predicted: list[PoolEntry]
+    next_step: str
+
+
+def _entry(evaluation: Evaluation) -> PoolEntry:
+    timing = evaluation.timing
+    return PoolEntry(
+        id=evaluation.id,
+        speedup=timing.speedup if timing else None,
+        candidate_us=timing.candidate_us if timing else None,
+        lower_bound=bool(timing and timing.lower_bound),
+        created=evaluation.created,
+    )
+
+
+def _listed(app: App, workload: str, tpu: str, limit: int) -> CallToolResult:
+    measured = [_entry(e) for e in app.pool.best(workload, tpu, "measured", limit)]
+    predicted = [_entry(e) for e in app.pool.best(workload, tpu, "predicted", limit)]
+    next_step = (
+        "Read one with action read and its id." if measured or predicted else "None yet; yours may be first."
+    )
+    listing = PoolListing(
+        workload=workload, tpu=tpu, measured=measured, predicted=predicted, next_step=next_step
+    )
+    text = listing.model_dump_json()
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=json.loads(text))
+
+
+def pooled(app: App, settings: Settings, kernel_id: str) -> Record | None:
+    """A kernel of the pool: no wrong one (the store has those too), and only the pinned workload's."""
+    record = app.pool.read(kernel_id)
+    if record is None or record.evaluation.status != "correct":
+        return None
+    if settings.workload and record.evaluation.workload != settings.workload:
+        return None
+    return record
+
+
+def _one(app: App, settings: Settings, kernel_id: str) -> CallToolResult:
+    record = pooled(app, settings, kernel_id)
+    if record is None:
+        raise ToolError(f"The pool holds no kernel {kernel_id!r}. List it to see the ids.")
+    entry, kernel = _entry(record.evaluation), record.kernel
+    head = f"# {entry.id}: {record.evaluation.workload} on {record.evaluation.tpu}, " + ", ".join(
+        f"{name} {value:.4g}"
+        for name, value in (("speedup", entry.speedup), ("candidate_us", entry.candidate_us))
+        if value is not None
+    )
+    content: list[Any] = []
+    if len(kernel) > LONGEST_TEXT:
+        uri = f"kernel://{kernel_id}"
+        content.append(
+            ResourceLink(type="resource_link", uri=uri, name="whole kernel", mime_type="text/x-python")
+        )
+        kernel = f"{kernel[:LONGEST_TEXT]}\n# ... cut here; the whole text is the resource {uri}"
+    return CallToolResult(content=[TextContent(type="text", text=f"{head}\n{kernel}"), *content])
+
+
+def build(settings: Settings) -> arguments.FlatTool:
+    def kernel_pool(
+        ctx: Context[App],
+        action: Annotated[Literal["list", "read"], Field(description="list (default) or read.")] = "list",
+        id: Annotated[str, Field(description="For read: an id from the list.")] = "",
+        workload: arguments.WorkloadName = "",
+        tpu: arguments.TpuName = "",
+        limit: Annotated[int, Field(description="For list: how many, 1 to 50, default 10.")] = 10,
+    ) -> CallToolResult:
+        if action == "read":
+            if not id:
+                raise ToolError("Reading needs an id. Call kernel_pool with action list to see the ids.")
+            return _one(app_of(ctx), settings, id)
+        subject = arguments.workload(settings, workload)
+        limit = min(max(limit, 1), LARGEST_LISTING)
+        return _listed(app_of(ctx), subject.name, arguments.tpu(settings, tpu), limit)
+
+    return arguments.flat_tool(
+        kernel_pool,
+        title="Pool of correct kernels",
+        description=DESCRIPTION,
+        annotations=ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False),
+    )

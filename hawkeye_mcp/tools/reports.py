@@ -1,0 +1,233 @@
+"""What evaluate_kernel, profile and job answer: flat, and always small enough for every client to show whole.
+
+The text channel and the structured channel carry the same JSON. What does not fit is cut, `truncated` says
+so, and the whole evaluation is a resource.
+"""
+
+import json
+from typing import Any, TypeVar
+
+from mcp.types import CallToolResult, ResourceLink, TextContent
+from pydantic import BaseModel, Field
+
+from hawkeye_mcp import calllog
+from hawkeye_mcp.conditions import Condition, shows
+from hawkeye_mcp.evaluation import Audit, Correctness, Counter, Diagnosis, Evaluation, Profile, Timing
+
+# Codex cuts the middle out of anything above about 12 kB; the rest is room for the client's own framing.
+LARGEST_BYTES = 11_000
+
+
+class Report(BaseModel):
+    """What the answers about a kernel have in common."""
+
+    status: str = Field(
+        description="correct, incorrect, rejected, trace_error, compile_error, runtime_error, timeout, "
+        "harness_error; or running, cancelled, budget_spent"
+    )
+    message: str
+    next_step: str
+    job_id: str = ""
+    workload: str = ""
+    tpu: str = ""
+    kernel_sha256: str = ""
+    speedup: float | None = Field(None, description="baseline_us / candidate_us")
+    candidate_us: float | None = None
+    baseline_us: float | None = None
+    source: str | None = Field(None, description="predicted or measured")
+    lower_bound: bool = Field(False, description="candidate_us is only a lower bound")
+    diagnosis: list[str] = []
+    compiler_message: str = ""
+    truncated: bool = Field(False, description="something was cut to fit")
+
+
+class EvaluationReport(Report):
+    """The verdict on one kernel file."""
+
+    evaluation_id: str = ""
+    cached: bool = Field(False, description="an earlier verdict on the same text")
+    correctness: str = ""
+    audit: str = ""
+    isolation: str = ""
+    evaluations_left: int | None = None
+    full: str = Field("", description="resource with the whole evaluation")
+
+
+class ProfileReport(Report):
+    """A look into one kernel's schedule."""
+
+    counters: dict[str, float] = {}
+    memory: dict[str, float] = {}
+    ops: list[str] = []
+
+
+class EvaluationReportWithRows(EvaluationReport):
+    taxonomy_rows: list[str] = Field([], description="cells that address the diagnosis")
+
+
+class ProfileReportWithRows(ProfileReport):
+    taxonomy_rows: list[str] = Field([], description="cells that address the diagnosis")
+
+
+AnyReport = TypeVar("AnyReport", bound=Report)
+
+
+def evaluation_model(condition: Condition) -> type[EvaluationReport]:
+    return EvaluationReportWithRows if shows(condition, "taxonomy") else EvaluationReport
+
+
+def profile_model(condition: Condition) -> type[ProfileReport]:
+    return ProfileReportWithRows if shows(condition, "taxonomy") else ProfileReport
+
+
+def of_evaluation(
+    evaluation: Evaluation, condition: Condition, *, job_id: str, cached: bool, evaluations_left: int | None
+) -> EvaluationReport:
+    """The report of a finished evaluation, as the condition may see it."""
+    return evaluation_model(condition)(
+        **_common(evaluation, condition),
+        job_id=job_id,
+        evaluation_id=evaluation.id,
+        cached=cached,
+        correctness=_correctness(evaluation.correctness),
+        audit=_audit(evaluation.audit),
+        isolation=evaluation.isolation,
+        evaluations_left=evaluations_left,
+        full=f"evaluation://{evaluation.id}",
+    )
+
+
+def of_profile(profile: Profile, condition: Condition, *, job_id: str) -> ProfileReport:
+    """The report of a finished profile, as the condition may see it."""
+    return profile_model(condition)(
+        **_common(profile, condition),
+        job_id=job_id,
+        counters=_named(profile.counters),
+        memory=_named(profile.memory),
+        ops=[
+            f"{op.name}: {op.us:.4g} us x{op.calls}, {op.kind}, bound by {op.bound}, {op.method}"
+            for op in (profile.timing.ops if profile.timing else [])
+        ],
+    )
+
+
+def evaluation_json(evaluation: Evaluation, condition: Condition) -> str:
+    """The whole evaluation, without what the condition withholds."""
+    whole = evaluation.model_dump(mode="json")
+    if whole["diagnosis"] and not shows(condition, "taxonomy"):
+        del whole["diagnosis"]["taxonomy_rows"]
+    return json.dumps(whole, indent=1, ensure_ascii=False)
+
+
+def _common(outcome: Evaluation | Profile, condition: Condition) -> dict[str, Any]:
+    timing = outcome.timing or Timing(source=None, candidate_us=None, baseline_us=None, speedup=None)
+    diagnosis = outcome.diagnosis or Diagnosis(findings=[])
+    fields: dict[str, Any] = {
+        "status": outcome.status,
+        "message": outcome.message,
+        "next_step": outcome.next_step,
+        "workload": outcome.workload,
+        "tpu": outcome.tpu,
+        "kernel_sha256": outcome.kernel_sha256,
+        "speedup": timing.speedup,
+        "candidate_us": timing.candidate_us,
+        "baseline_us": timing.baseline_us,
+        "source": timing.source,
+        "lower_bound": timing.lower_bound,
+        "diagnosis": diagnosis.findings,
+        "compiler_message": outcome.compiler_message or "",
+    }
+    if shows(condition, "taxonomy"):
+        fields["taxonomy_rows"] = diagnosis.taxonomy_rows
+    return fields
+
+
+def _named(counters: list[Counter]) -> dict[str, float]:
+    return {f"{c.name} ({c.unit})" if c.unit else c.name: c.value for c in counters}
+
+
+def _correctness(found: Correctness | None) -> str:
+    """One line: the gate, and where the worst output stands against it."""
+    if found is None:
+        return ""
+    lines = [f"{'ok' if found.ok else 'failed'}: {found.gate}, {found.seeds} seeds, {found.size} size"]
+    if found.problem:
+        lines.append(found.problem)
+    for output in found.outputs:
+        errors = [
+            f"{name}={value:.3g}"
+            for name, value in (
+                ("E", output.error_e),
+                ("R", output.error_r),
+                ("max_abs", output.max_abs_error),
+                ("failing_fraction", output.failing_fraction),
+            )
+            if value is not None
+        ]
+        if output.nonfinite:
+            errors.append(f"nonfinite={output.nonfinite}")
+        if output.worst_index is not None and not found.ok:
+            errors.append(f"at {output.worst_index}: expected {output.expected}, got {output.actual}")
+        lines.append(f"output {output.index} {output.dtype}{output.shape}: {', '.join(errors)}")
+    return "; ".join(lines)
+
+
+def _audit(found: Audit | None) -> str:
+    """One line: the kernels, the problems, and what is left outside the kernels."""
+    if found is None:
+        return ""
+    kernels = ", ".join(f"{k.name} grid {k.grid} x{k.calls}" for k in found.kernels) or "none"
+    parts = [f"{'ok' if found.ok else 'failed'}: kernels {kernels}", *found.problems]
+    if found.outside:
+        parts.append("outside: " + ", ".join(f"{op.op} x{op.count}" for op in found.outside))
+    return "; ".join(parts)
+
+
+def result(report: Report) -> CallToolResult:
+    """The tool result: the report cut to size, the same in both channels, with a link to the whole."""
+    report = fit(report)
+    text = report.model_dump_json()
+    structured = json.loads(text)  # one serialisation, so the channels cannot differ
+    content: list[Any] = [TextContent(type="text", text=text)]
+    full = structured.get("full")
+    if full:
+        content.append(
+            ResourceLink(type="resource_link", uri=full, name="full evaluation", mime_type="application/json")
+        )
+    told = "status job_id evaluation_id kernel_sha256 workload tpu source speedup candidate_us cached".split()
+    calllog.note(**{key: structured[key] for key in told if structured.get(key) not in (None, "")})
+    return CallToolResult(content=content, structured_content=structured)
+
+
+def size_bytes(report: Report) -> int:
+    """Size of the JSON in its longest form (every non-ASCII character escaped)."""
+    return len(json.dumps(report.model_dump(mode="json"), ensure_ascii=True))
+
+
+def fit(report: AnyReport) -> AnyReport:
+    """The report itself if it is small enough, else a copy with its longest texts cut."""
+    limit = 4_000
+    while size_bytes(report) > LARGEST_BYTES:
+        report = _cut(report, limit)
+        limit //= 2
+    return report
+
+
+def _cut(report: AnyReport, limit: int) -> AnyReport:
+    """A copy with no text longer than `limit` characters and no list or table larger than limit / 100."""
+    entries = max(1, limit // 100)
+
+    def shorter(value: Any) -> Any:
+        if isinstance(value, str) and len(value) > limit:
+            head, tail = value[: limit * 2 // 3], value[-limit // 3 :]
+            return f"{head} [... {len(value) - limit} characters cut ...] {tail}"
+        if isinstance(value, list):
+            return [shorter(item) for item in value[:entries]]
+        if isinstance(value, dict):
+            return {key: value[key] for key in list(value)[:entries]}
+        return value
+
+    whole = report.model_dump()
+    return report.model_copy(
+        update={key: shorter(value) for key, value in whole.items()} | {"truncated": True}
+    )
