@@ -1,0 +1,289 @@
+"""What an evaluation costs: `python -m hawkeye_bench.benchmark`. Prints and keeps figures, asserts nothing.
+
+Drives the real server over stdio with correct kernels, each text distinct so that every one is judged.
+Afterwards the same kernels are traced and compiled in one bare warm process, which is the least any judge
+must do.
+"""
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio
+import typer
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.types import TextResourceContents
+from pydantic import BaseModel
+from rich.console import Console
+
+from hawkeye_bench.processes import Footprint, footprint
+from hawkeye_bench.runs import write_atomically
+from hawkeye_mcp import calllog
+from hawkeye_mcp.evaluation import Evaluation, Versions
+
+WORKLOADS = ("8p_GEMM", "12p_RMSNorm", "50k_Matmul_GELU_Softmax")
+TPU = "v5e"
+_KERNELS = Path(__file__).resolve().parents[2] / "tests" / "kernels"
+_CALL_TIMEOUT_S = 600.0
+_BARE_REPEATS = 5
+
+console = Console()
+
+
+class Spread(BaseModel):
+    """Seconds over several evaluations."""
+
+    median: float
+    p95: float
+    count: int
+
+
+class WorkloadFigures(BaseModel):
+    """stages: by the judge's own clock; verify, compile and predict overlap, so they do not add up to the
+    total.
+
+    round_trip: as the client sees it. unverified: trace, audit, the longer of compile and predict, and
+    baseline. bare: trace, lower and compile alone, in one warm process. ratio: medians of unverified over
+    bare.
+    """
+
+    round_trip: Spread
+    stages: dict[str, Spread]
+    unverified: Spread
+    bare: Spread
+    ratio: float
+    not_correct: int
+
+
+class Figures(BaseModel):
+    command: str
+    created: str
+    machine: dict[str, str]
+    versions: Versions
+    tpu: str
+    evaluations: int
+    seconds: float
+    workloads: dict[str, WorkloadFigures]
+    footprints: list[Footprint]
+
+
+class Sample(BaseModel):
+    workload: str
+    round_trip_s: float
+    evaluation: Evaluation
+
+
+def spread(values: list[float]) -> Spread:
+    ordered = sorted(values)
+    p95 = ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
+    return Spread(median=round(statistics.median(ordered), 3), p95=round(p95, 3), count=len(ordered))
+
+
+def unverified_s(stages: dict[str, float]) -> float:
+    """The time an evaluation would take without verification, from its stages; see WorkloadFigures."""
+    side_by_side = max(stages.get("compile", 0.0), stages.get("predict", 0.0))
+    return sum(stages.get(name, 0.0) for name in ("trace", "audit", "baseline")) + side_by_side
+
+
+async def soak(
+    evaluations: int, kernels: dict[str, str], folder: Path
+) -> tuple[list[Sample], list[Footprint]]:
+    """Judge `evaluations` distinct texts in one server, and look at its processes and files along the way.
+
+    The first text of each workload only warms the server up and is not among the samples.
+    """
+    temporary, state, log = folder / "tmp", folder / "state", folder / "log" / "calls.jsonl"
+    temporary.mkdir()
+    arguments = [
+        "--tpu",
+        TPU,
+        "--state",
+        str(state),
+        "--call-log",
+        str(log),
+        "--workspace",
+        str(folder / "workspace"),
+    ](folder / "workspace").mkdir()
+    env = {"TMPDIR": str(temporary)}
+    if "XDG_CACHE_HOME" in os.environ:
+        env["XDG_CACHE_HOME"] = os.environ["XDG_CACHE_HOME"]
+    server = StdioServerParameters(
+        command=sys.executable, args=["-m", "hawkeye_mcp.server", "--condition", "none", *arguments], env=env
+    )
+    samples: list[Sample] = []
+    looks: list[Footprint] = []
+    with (folder / "server.log").open("w", encoding="utf-8") as errors:
+        async with Client(stdio_client(server, errlog=errors)) as client:
+            for name, text in kernels.items():
+                await _judge(client, name, f"{text}\n# warm-up\n")
+            pid = calllog.read(log)[0]["pid"]
+            every = max(1, evaluations // 10)
+            for number in range(evaluations):
+                if number % every == 0:
+                    looks.append(await footprint(pid, number, {"state": state, "tmp": temporary}))
+                name = WORKLOADS[number % len(WORKLOADS)]
+                sample = await _judge(client, name, f"{kernels[name]}\n# {number}\n")
+                samples.append(sample)
+                said = f"{sample.evaluation.status}, {sample.round_trip_s:.2f} s"
+                console.print(f"{number + 1}/{evaluations} {name}: {said}")
+            looks.append(await footprint(pid, evaluations, {"state": state, "tmp": temporary}))
+    return samples, looks
+
+
+async def _judge(client: Client, workload: str, source: str) -> Sample:
+    start = time.monotonic()
+    arguments = {"workload": workload, "source": source, "wait_s": 280}
+    result = await client.call_tool("evaluate_kernel", arguments, read_timeout_seconds=_CALL_TIMEOUT_S)
+    answer = _fields(result)
+    while answer.get("status") == "running":
+        waiting = {"job_id": answer["job_id"], "action": "wait", "wait_s": 280}
+        answer = _fields(await client.call_tool("job", waiting, read_timeout_seconds=_CALL_TIMEOUT_S))
+    round_trip_s = time.monotonic() - start
+    whole = (await client.read_resource(answer["full"])).contents[0]
+    assert isinstance(whole, TextResourceContents)
+    evaluation = Evaluation.model_validate_json(whole.text)
+    return Sample(workload=workload, round_trip_s=round_trip_s, evaluation=evaluation)
+
+
+def _fields(result: Any) -> dict[str, Any]:
+    fields: dict[str, Any] = result.structured_content or {}
+    if not fields:
+        raise SystemExit(f"the server answered with an error: {result.content}")
+    return fields
+
+
+def bare(workload: str, text: str) -> list[float]:
+    """Seconds to trace, lower and compile the kernel, each time anew, in one warm child process."""
+    child = [sys.executable, "-m", "hawkeye_bench.bare_compile", workload, TPU, str(_BARE_REPEATS)]
+    done = subprocess.run(child, input=text, capture_output=True, text=True, encoding="utf-8", check=False)
+    if done.returncode:
+        raise SystemExit(f"the bare compile of {workload} failed:\n{done.stderr[-2000:]}")
+    seconds: list[float] = json.loads(done.stdout)
+    return seconds
+
+
+def figures_of(workload: str, samples: list[Sample], bare_s: list[float]) -> WorkloadFigures:
+    mine = [sample for sample in samples if sample.workload == workload]
+    good = [sample for sample in mine if sample.evaluation.status == "correct"]
+    if not good:
+        why = mine[0].evaluation.message if mine else "none was made"
+        raise SystemExit(f"no evaluation of {workload} was correct: {why}")
+    names = dict.fromkeys(name for sample in good for name in sample.evaluation.stages_s)
+    without = spread([unverified_s(sample.evaluation.stages_s) for sample in good])
+    alone = spread(bare_s)
+    return WorkloadFigures(
+        round_trip=spread([sample.round_trip_s for sample in good]),
+        stages={name: spread([s.evaluation.stages_s.get(name, 0.0) for s in good]) for name in names},
+        unverified=without,
+        bare=alone,
+        ratio=round(without.median / alone.median, 2),
+        not_correct=len(mine) - len(good),
+    )
+
+
+def machine() -> dict[str, str]:
+    cpu = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
+    gib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    return {
+        "cpu": cpu,
+        "cores": str(os.cpu_count()),
+        "memory": f"{gib:.1f} GiB",
+        "system": platform.platform(),
+        "python": platform.python_version(),
+    }
+
+
+def markdown(figures: Figures) -> str:
+    versions = figures.versions.model_dump()
+    lines = [
+        f"# What an evaluation costs ({figures.created})",
+        "",
+        f"Command: `{figures.command}`. TPU compiled for: {figures.tpu}.",
+        f"Machine: {', '.join(f'{name} {value}' for name, value in figures.machine.items())}.",
+        f"Versions: {', '.join(f'{name} {value}' for name, value in versions.items())}.",
+        "",
+        "| workload | judged | not correct | round trip, s | unverified, s | bare trace+compile, s | ratio |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, row in figures.workloads.items():
+        seconds = [_shown(value) for value in (row.round_trip, row.unverified, row.bare)]
+        cells = [name, str(row.round_trip.count), str(row.not_correct), *seconds, str(row.ratio)]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += [
+        "",
+        "Seconds are median (p95). Unverified: trace, audit, the longer of compile and predict, baseline lookup;",
+        "ratio: medians of unverified over bare.",
+    ]
+    lines += ["", "Stages, seconds, median (p95); verify, compile and predict overlap.", ""]
+    stages = list(dict.fromkeys(name for row in figures.workloads.values() for name in row.stages))
+    lines += [f"| workload | {' | '.join(stages)} |", "|---" * (len(stages) + 1) + "|"]
+    for name, row in figures.workloads.items():
+        cells = [_shown(row.stages[stage]) if stage in row.stages else "" for stage in stages]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    lines += ["", f"One server over {figures.evaluations} evaluations ({figures.seconds:.0f} s):", ""]
+    lines += ["| after | RSS of the tree, MiB | processes | open files | files in state | files in tmp |"]
+    lines += ["|---|---|---|---|---|---|"]
+    for look in figures.footprints:
+        lines.append(
+            f"| {look.after} | {look.rss_bytes / 2**20:.0f} | {look.processes} | {look.descriptors} "
+            f"| {look.files['state']} | {look.files['tmp']} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _shown(value: Spread) -> str:
+    return f"{value.median} ({value.p95})"
+
+
+def main(
+    evaluations: Annotated[int, typer.Option(min=3, help="Evaluations in one server.")] = 200,
+    out: Annotated[
+        Path | None, typer.Option(help="JSON file; a .md is written beside it.", dir_okay=False)
+    ] = None,
+    kernels: Annotated[Path, typer.Option(help="Folder with a correct kernel per workload.")] = _KERNELS,
+) -> None:
+    """Measure what an evaluation costs on this machine, and whether a server grows over many of them."""
+    missing = [name for name in WORKLOADS if not (kernels / f"{name}.py").is_file()]
+    if missing:
+        raise typer.BadParameter(f"{kernels} has no kernel for {', '.join(missing)}", param_hint="--kernels")
+    texts = {name: (kernels / f"{name}.py").read_text(encoding="utf-8") for name in WORKLOADS}
+    target = out or Path("runs") / f"benchmark-{datetime.now(UTC).strftime('%Y%m%dT%H%M%SZ')}.json"
+    with tempfile.TemporaryDirectory(prefix="hawkeye-benchmark-") as folder:
+        start = time.monotonic()
+        samples, looks = anyio.run(soak, evaluations, texts, Path(folder))
+        seconds = time.monotonic() - start
+    found = Figures(
+        command=f"python -m hawkeye_bench.benchmark --evaluations {evaluations}",
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        machine=machine(),
+        versions=samples[0].evaluation.versions,
+        tpu=TPU,
+        evaluations=evaluations,
+        seconds=round(seconds, 1),
+        workloads={name: figures_of(name, samples, bare(name, texts[name])) for name in WORKLOADS},
+        footprints=looks,
+    )
+    write_atomically(target, found.model_dump_json(indent=1))
+    write_atomically(target.with_suffix(".md"), markdown(found))
+    console.print(markdown(found), markup=False)
+    console.print(f"Kept in {target} and {target.with_suffix('.md')}")
+
+
+if __name__ == "__main__":
+    typer.run(main)
