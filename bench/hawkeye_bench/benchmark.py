@@ -101,23 +101,23 @@ async def soak(
 
     The first text of each workload only warms the server up and is not among the samples.
     """
-    temporary, state, log = folder / "tmp", folder / "state", folder / "log" / "calls.jsonl"
+    temporary, state, workspace = folder / "tmp", folder / "state", folder / "workspace"
+    log = folder / "log" / "calls.jsonl"
     temporary.mkdir()
-    arguments = [
-        "--tpu",
-        TPU,
-        "--state",
-        str(state),
-        "--call-log",
-        str(log),
-        "--workspace",
-        str(folder / "workspace"),
-    ](folder / "workspace").mkdir()
+    workspace.mkdir()
+    options = {
+        "--condition": "none",
+        "--tpu": TPU,
+        "--state": state,
+        "--workspace": workspace,
+        "--call-log": log,
+    }
+    arguments = [str(part) for option in options.items() for part in option]
     env = {"TMPDIR": str(temporary)}
     if "XDG_CACHE_HOME" in os.environ:
         env["XDG_CACHE_HOME"] = os.environ["XDG_CACHE_HOME"]
     server = StdioServerParameters(
-        command=sys.executable, args=["-m", "hawkeye_mcp.server", "--condition", "none", *arguments], env=env
+        command=sys.executable, args=["-m", "hawkeye_mcp.server", *arguments], env=env
     )
     samples: list[Sample] = []
     looks: list[Footprint] = []
@@ -227,7 +227,7 @@ def markdown(figures: Figures) -> str:
         lines.append(f"| {' | '.join(cells)} |")
     lines += [
         "",
-        "Seconds are median (p95). Unverified: trace, audit, the longer of compile and predict, baseline lookup;",
+        "Seconds are median (p95). Unverified: trace, audit, the longer of compile and predict, baseline;",
         "ratio: medians of unverified over bare.",
     ]
     lines += ["", "Stages, seconds, median (p95); verify, compile and predict overlap.", ""]
