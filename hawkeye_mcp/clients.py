@@ -141,9 +141,7 @@ CLIENTS: dict[str, Client] = {
         "Cursor",
         ".cursor/mcp.json",
         _cursor,
-        lambda arguments: (
-            "mkdir -p .cursor && " + _printed(_cursor(arguments, "")["mcp.json"], ".cursor/mcp.json")
-        ),
+        lambda arguments: "mkdir -p .cursor && " + _printed(_cursor(arguments, "")["mcp.json"], ".cursor/mcp.json"),
         "about 300 s by users' reports, no setting",
     ),
     "vscode": Client(

@@ -113,9 +113,7 @@ def python() -> Check:
     least = tuple(int(part) for part in re.findall(r"\d+", wanted))
     ok = sys.version_info[: len(least)] >= least
     fix = "" if ok else f"uv venv --python {'.'.join(map(str, least))}"
-    return Check(
-        name="python", ok=ok, level="required", found=f"{platform.python_version()} (needs {wanted})", fix=fix
-    )
+    return Check(name="python", ok=ok, level="required", found=f"{platform.python_version()} (needs {wanted})", fix=fix)
 
 
 def pin(name: str) -> str | None:
@@ -140,9 +138,7 @@ def package(name: str) -> Check:
     if pinned and installed != pinned:
         found = f"{installed}, pinned at {pinned}"
         return Check(name=name, ok=False, level="required", found=found, fix=fix)
-    return Check(
-        name=name, ok=True, level="required", found=installed + (" (the pinned version)" if pinned else "")
-    )
+    return Check(name=name, ok=True, level="required", found=installed + (" (the pinned version)" if pinned else ""))
 
 
 def _pip(*arguments: str) -> str:
@@ -188,9 +184,7 @@ def generation(chip: Chip, interpreter: str = sys.executable) -> Check:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Check(
-            name=name, ok=False, level="recommended", found=f"no answer in {_CHILD_LIMIT_S} s", fix=fix
-        )
+        return Check(name=name, ok=False, level="recommended", found=f"no answer in {_CHILD_LIMIT_S} s", fix=fix)
     kind = done.stdout.strip()
     if done.returncode == 0 and kind == chip.device_kind:
         return Check(name=name, ok=True, level="recommended", found=kind)
@@ -240,9 +234,7 @@ def sandbox(proc_sys: Path = Path("/proc/sys")) -> Check:
     except (subprocess.TimeoutExpired, OSError) as error:
         return weak(f"bubblewrap does not run: {error}", "apt-get install --reinstall bubblewrap")
     if done.returncode == 0:
-        return Check(
-            name="sandbox", ok=True, level="recommended", found="bubblewrap, with its own namespaces"
-        )
+        return Check(name="sandbox", ok=True, level="recommended", found="bubblewrap, with its own namespaces")
     said = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1][:200]
     for key, bad, good in _NAMESPACE_SWITCHES:
         switch = proc_sys / key.replace(".", "/")
@@ -292,9 +284,7 @@ def memory(root: Path = Path("/"), need_bytes: int = MEMORY_BYTES) -> Check:
     limit, used = group / "memory.max", group / "memory.current"
     if limit.is_file() and used.is_file() and (text := limit.read_text().strip()) != "max":
         free = min(free, int(text) - int(used.read_text()))
-    fix = (
-        f"fallocate -l {need_bytes} /swapfile && chmod 600 /swapfile && mkswap /swapfile && swapon /swapfile"
-    )
+    fix = f"fallocate -l {need_bytes} /swapfile && chmod 600 /swapfile && mkswap /swapfile && swapon /swapfile"
     return _amount("free memory", free, need_bytes, fix)
 
 
@@ -326,9 +316,7 @@ def contents() -> list[Check]:
     """The plain-file content: each folder found and not empty, with what is in it."""
     counted: dict[str, Callable[[], str]] = {
         "workloads": lambda: _some(len(workloads.names()), "workloads"),
-        "taxonomy": lambda: ", ".join(
-            f"{len(taxonomy.rows(tpu))} cells for {tpu}" for tpu in taxonomy.tpus()
-        ),
+        "taxonomy": lambda: ", ".join(f"{len(taxonomy.rows(tpu))} cells for {tpu}" for tpu in taxonomy.tpus()),
         "agent_configs": lambda: _some(
             sum(path.is_dir() for path in content.folder("agent_configs").iterdir()), "clients"
         ),

@@ -9,14 +9,14 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel
 
-from hawkeye_mcp import __version__
 from hawkeye_mcp.evaluation import Evaluation
+from hawkeye_mcp.versions import versions
 from hawkeye_mcp.workloads import Workload
 
 Source = Literal["predicted", "measured"]
@@ -59,12 +59,21 @@ def sha256(kernel: str) -> str:
 
 
 def fingerprint(workload: Workload) -> str:
-    """What a verdict depends on besides the kernel: the versions in use and the workload's own files."""
-    parts: dict[str, str] = {name: version(name) for name in ("jax", "jaxlib", "libtpu")}
-    parts["hawkeye"] = __version__
+    """What a verdict depends on besides the kernel: the versions, the judge's code and the workload's files."""
+    parts: dict[str, str] = versions().model_dump() | {"judge": _judge_code()}
     for path in sorted(workload.folder.glob("workload.*")):
         parts[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+@cache
+def _judge_code() -> str:
+    """Hash of the code that judges, so that a changed judge never answers with its predecessor's verdicts."""
+    package, digest = Path(__file__).parent, hashlib.sha256()
+    for folder in ("candidate", "judge", "profiler"):
+        for path in sorted((package / folder).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 class Pool:
@@ -141,7 +150,5 @@ class Pool:
 
     def read(self, evaluation_id: str) -> Record | None:
         with self._connect() as db:
-            row = db.execute(
-                "SELECT kernel, evaluation FROM evaluations WHERE id = ?", (evaluation_id,)
-            ).fetchone()
+            row = db.execute("SELECT kernel, evaluation FROM evaluations WHERE id = ?", (evaluation_id,)).fetchone()
         return Record(kernel=row[0], evaluation=Evaluation.model_validate_json(row[1])) if row else None

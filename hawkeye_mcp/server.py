@@ -90,14 +90,11 @@ def build_server(
 
     def optimize_kernel() -> str:
         subject = f" {settings.workload}" if settings.workload else ""
-        return (
-            f"Optimize a kernel for the workload{subject} with the tools of this server.\n"
-            + conditions.loop(settings.condition)
+        return f"Optimize a kernel for the workload{subject} with the tools of this server.\n" + conditions.loop(
+            settings.condition
         )
 
-    server.add_prompt(
-        Prompt.from_function(optimize_kernel, description="The optimisation loop, step by step.")
-    )
+    server.add_prompt(Prompt.from_function(optimize_kernel, description="The optimisation loop, step by step."))
     return server
 
 
@@ -173,9 +170,7 @@ async def log_calls(ctx: ServerRequestContext[App, Any], call_next: CallNext) ->
             raise
         finally:
             elapsed_s = round(time.monotonic() - started, 3)
-            log.write(
-                "call_end", call=call, tool=params.get("name"), outcome=outcome, elapsed_s=elapsed_s, **notes
-            )
+            log.write("call_end", call=call, tool=params.get("name"), outcome=outcome, elapsed_s=elapsed_s, **notes)
 
 
 def _correlation(meta: Any) -> dict[str, Any]:
@@ -199,23 +194,13 @@ class Options:
 
 def parse(argv: Sequence[str] | None) -> Options:
     """Read the command line; wrong usage prints the legal values on stderr and exits 2."""
-    parser = argparse.ArgumentParser(
-        prog="hawkeye-mcp", description="MCP server that judges TPU Pallas kernels."
-    )
-    parser.add_argument(
-        "--condition", default="full", choices=conditions.CONDITIONS, help="what the client may see"
-    )
-    parser.add_argument(
-        "--tpu", default="", choices=TPUS, help="pin the TPU generation; default: v5e, not pinned"
-    )
+    parser = argparse.ArgumentParser(prog="hawkeye-mcp", description="MCP server that judges TPU Pallas kernels.")
+    parser.add_argument("--condition", default="full", choices=conditions.CONDITIONS, help="what the client may see")
+    parser.add_argument("--tpu", default="", choices=TPUS, help="pin the TPU generation; default: v5e, not pinned")
     parser.add_argument("--workload", default="", help="pin the workload; default: the client names one")
     parser.add_argument("--workspace", type=Path, default=Path.cwd(), help="where kernel files are read from")
-    parser.add_argument(
-        "--state", type=Path, default=None, help="folder of the pool and the default call log"
-    )
-    parser.add_argument(
-        "--call-log", type=Path, default=None, help="JSON Lines file; default: a new one in --state"
-    )
+    parser.add_argument("--state", type=Path, default=None, help="folder of the pool and the default call log")
+    parser.add_argument("--call-log", type=Path, default=None, help="JSON Lines file; default: a new one in --state")
     parser.add_argument("--max-evaluations", type=int, default=0, help="evaluation budget; 0: no limit")
     parser.add_argument("--transport", default="stdio", choices=("stdio", "http"))
     parser.add_argument("--host", default="127.0.0.1", help="for http")
@@ -255,9 +240,7 @@ def main(argv: Sequence[str] | None = None, judge_factory: JudgeFactory = open_j
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     options = parse(argv)
     if options.settings.call_log.is_relative_to(options.settings.workspace):
-        logger.warning(
-            "the call log %s is inside the workspace: an agent can change it", options.settings.call_log
-        )
+        logger.warning("the call log %s is inside the workspace: an agent can change it", options.settings.call_log)
     exiting = _Exit()
     server = build_server(options.settings, judge_factory, on_closed=exiting.closed)
     code = 0
@@ -315,9 +298,7 @@ async def _serve(server: MCPServer[App], options: Options, exiting: _Exit) -> No
         tasks.cancel_scope.cancel()
 
 
-async def _watch_signals(
-    scope: anyio.CancelScope, exiting: _Exit, *, task_status: anyio.abc.TaskStatus[None]
-) -> None:
+async def _watch_signals(scope: anyio.CancelScope, exiting: _Exit, *, task_status: anyio.abc.TaskStatus[None]) -> None:
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         task_status.started()
         async for number in signals:

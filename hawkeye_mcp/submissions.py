@@ -58,9 +58,7 @@ class App:
         spent = sum(
             1
             for line in calllog.read(self.log.path)
-            if line.get("event") == "verdict"
-            and line.get("kind") == "evaluate"
-            and line["status"] != "harness_error"
+            if line.get("event") == "verdict" and line.get("kind") == "evaluate" and line["status"] != "harness_error"
         )
         return max(0, self.settings.max_evaluations - spent - self.jobs.in_flight("evaluate"))
 

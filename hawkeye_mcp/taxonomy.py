@@ -43,9 +43,7 @@ def cell(tpu: str, row: str) -> Cell:
     """
     folders = _folders(tpu)
     if not folders:
-        raise UnknownCell(
-            f"The taxonomy has no cells for {tpu!r}. Chips with cells: {', '.join(tpus()) or 'none'}."
-        )
+        raise UnknownCell(f"The taxonomy has no cells for {tpu!r}. Chips with cells: {', '.join(tpus()) or 'none'}.")
     if row not in folders:
         near = difflib.get_close_matches(row, folders, n=3, cutoff=0.3)
         nearest = f" Nearest: {', '.join(near)}." if near else ""
@@ -55,9 +53,7 @@ def cell(tpu: str, row: str) -> Cell:
 
 def tpus() -> list[str]:
     """Chips that have at least one cell."""
-    return sorted(
-        {config.parent.parent.name for config in content.folder("taxonomy").glob("*/*/config.json")}
-    )
+    return sorted({config.parent.parent.name for config in content.folder("taxonomy").glob("*/*/config.json")})
 
 
 def _folders(tpu: str) -> dict[str, Path]:

@@ -73,9 +73,7 @@ class Workload(_Table):
     def shapes(self, arrays: tuple[Array, ...], size: Size) -> list[tuple[tuple[int, ...], str]]:
         """(shape, dtype) of the given inputs or outputs at one size."""
         dims = self.sizes[size]
-        return [
-            (tuple(dims[d] if isinstance(d, str) else d for d in array.shape), array.dtype) for array in arrays
-        ]
+        return [(tuple(dims[d] if isinstance(d, str) else d for d in array.shape), array.dtype) for array in arrays]
 
     def code(self) -> str:
         return (self.folder / "workload.py").read_text(encoding="utf-8")

@@ -64,7 +64,14 @@ def isolation() -> Isolation:
 
 
 def _bubblewrap() -> list[str]:
-    command = ["bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
+    command = [
+        "bwrap",
+        "--unshare-ipc",
+        "--unshare-pid",
+        "--unshare-net",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
+    ]
     if os.geteuid() == 0:  # root sets up the mounts without a user namespace, then the tracer becomes another user
         command += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     else:
@@ -73,17 +80,17 @@ def _bubblewrap() -> list[str]:
     for name, value in _environment().items():
         command += ["--setenv", name, value]
     visible = [Path(sys.prefix), Path(sys.base_prefix), Path("/usr")]
-    for path in ("/bin", "/lib", "/lib64", "/lib32"):
-        if Path(path).is_symlink():
-            command += ["--symlink", str(Path(path).readlink()), path]
-        elif Path(path).is_dir():
-            visible.append(Path(path))
+    for path in map(Path, ("/bin", "/lib", "/lib64", "/lib32")):
+        if path.is_symlink():
+            command += ["--symlink", str(path.readlink()), str(path)]
+        elif path.is_dir():
+            visible.append(path)
     for path in dict.fromkeys(visible):
         for parent in reversed(path.parents[:-1]):  # bubblewrap's own are closed to the user the tracer becomes
             command += ["--perms", "0755", "--dir", str(parent)]
         command += ["--ro-bind", str(path), str(path)]
-    for path in ("/etc/ld.so.cache", "/etc/localtime"):
-        command += ["--ro-bind-try", path, path]
+    for file in ("/etc/ld.so.cache", "/etc/localtime"):
+        command += ["--ro-bind-try", file, file]
     for private in content.private_paths():
         if any(private.is_relative_to(path) for path in visible):
             command += ["--tmpfs", str(private)]
@@ -95,7 +102,13 @@ def _bubblewrap() -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    return {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "JAX_PLATFORMS": "cpu", "LANG": "C.UTF-8", "JAX_TRACEBACK_FILTERING": "off"}
+    return {
+        "PATH": "/usr/bin:/bin",
+        "HOME": "/tmp",
+        "JAX_PLATFORMS": "cpu",
+        "LANG": "C.UTF-8",
+        "JAX_TRACEBACK_FILTERING": "off",
+    }
 
 
 _uids = itertools.count(200_000 + os.getpid() % 10_000 * 10)

@@ -16,6 +16,7 @@ import sys
 import threading
 import traceback
 import types
+from typing import Any
 
 KERNEL_FILE = "kernel.py"
 
@@ -51,20 +52,20 @@ def end_with_parent(fd: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def for_cpu(closed):
+def for_cpu(closed: Any) -> Any:
     """The same jaxpr with every pallas_call set to run under the interpreter, at any depth."""
     import jax.extend.core as jex_core
 
-    def rewrite_param(value):
+    def rewrite_param(value: Any) -> Any:
         if isinstance(value, jex_core.ClosedJaxpr):
             return jex_core.ClosedJaxpr(rewrite(value.jaxpr), value.consts)
         if isinstance(value, jex_core.Jaxpr):
             return rewrite(value)
         if isinstance(value, tuple | list):
-            return type(value)(rewrite_param(item) for item in value) if not hasattr(value, "_fields") else value
+            return value if hasattr(value, "_fields") else type(value)(rewrite_param(item) for item in value)
         return value
 
-    def rewrite(jaxpr):
+    def rewrite(jaxpr: Any) -> Any:
         equations = []
         for eqn in jaxpr.eqns:
             if eqn.primitive.name == "pallas_call":
@@ -77,13 +78,14 @@ def for_cpu(closed):
     return jex_core.ClosedJaxpr(rewrite(closed.jaxpr), closed.consts)
 
 
-def export_for(closed, platform: str, shapes) -> bytes:
+def export_for(closed: Any, platform: str, shapes: list[Any]) -> bytes:
     import jax
     from jax import export
     from jax._src.core import jaxpr_as_fun
 
     run = jaxpr_as_fun(closed)
-    return bytes(export.export(jax.jit(lambda *xs: run(*xs), keep_unused=True), platforms=[platform])(*shapes).serialize())
+    exporter = export.export(jax.jit(lambda *xs: run(*xs), keep_unused=True), platforms=[platform])
+    return bytes(exporter(*shapes).serialize())
 
 
 class Failed(Exception):
@@ -92,7 +94,7 @@ class Failed(Exception):
         self.stage, self.cause = stage, cause
 
 
-def artifacts(function, inputs, device: dict) -> dict[str, str]:
+def artifacts(function: Any, inputs: list[Any], device: dict[str, Any]) -> dict[str, str]:
     """The two exports, base64, of one trace at one size."""
     import jax
     from jax._src.mesh import AbstractDevice, AbstractMesh, use_abstract_mesh
@@ -123,7 +125,7 @@ def describe(error: BaseException) -> dict[str, object]:
     return {"type": type(error).__name__, "text": text[:20_000], "where": lines}
 
 
-def answer(request: dict) -> dict:
+def answer(request: dict[str, Any]) -> dict[str, Any]:
     source: str = request["source"]
     linecache.cache[KERNEL_FILE] = (len(source), None, source.splitlines(True), KERNEL_FILE)
     module = types.ModuleType("kernel")
@@ -137,7 +139,7 @@ def answer(request: dict) -> dict:
             raise AttributeError(f"the file defines no function `workload`; it defines: {', '.join(defined) or 'none'}")
     except BaseException as error:
         return {"failed": {"stage": "import", **describe(error)}}
-    reply: dict = {"artifacts": {}, "failures": {}}
+    reply: dict[str, Any] = {"artifacts": {}, "failures": {}}
     for size, inputs in request["inputs"].items():
         try:
             reply["artifacts"][size] = artifacts(function, inputs, request["device"])
@@ -146,18 +148,18 @@ def answer(request: dict) -> dict:
     return reply
 
 
-def warm_up(device: dict) -> None:
+def warm_up(device: dict[str, Any]) -> None:
     """Import and exercise everything that tracing a kernel needs, so that the agent does not wait for it."""
     import jax
     import jax.numpy as jnp
     from jax.experimental import pallas as pl
     from jax.experimental.pallas import tpu as pltpu
 
-    def kernel(x_ref, o_ref, scratch):
+    def kernel(x_ref: Any, o_ref: Any, scratch: Any) -> None:
         scratch[...] = jnp.dot(x_ref[...], x_ref[...], preferred_element_type=jnp.float32)
         o_ref[...] = scratch[...]
 
-    def function(x):
+    def function(x: Any) -> Any:
         block = pl.BlockSpec((128, 128), lambda i: (i, 0))
         return pl.pallas_call(
             kernel, grid=(1,), in_specs=[block], out_specs=block,

@@ -20,13 +20,25 @@ ALLOWED_ON_CPU = {"Sharding"}
 # Operations that are the work itself; the last segment of the name, in any dialect.
 HEAVY = {"dot", "dot_general", "ragged_dot", "convolution", "fft", "triangular_solve", "cholesky"}
 # Moves, shapes and bookkeeping: not work.
-FREE = {"constant", "reshape", "broadcast_in_dim", "return", "func", "call", "tuple", "get_tuple_element", "iota"}
+FREE = {
+    "constant",
+    "reshape",
+    "broadcast_in_dim",
+    "return",
+    "func",
+    "call",
+    "tuple",
+    "get_tuple_element",
+    "iota",
+}
 # A precomputed answer needs room; an honest program's constants do not.
 ARTIFACT_BYTES = 4 << 20
 _HOST_WORDS = ("callback", "infeed", "outfeed", "send", "recv", "python")
 
 
-def audit(tpu: Program, cpu: Program, inputs: Signature, *, allow_outside: Iterable[str] = (), nbytes: int = 0) -> Audit:
+def audit(
+    tpu: Program, cpu: Program, inputs: Signature, *, allow_outside: Iterable[str] = (), nbytes: int = 0
+) -> Audit:
     """Audit both artifacts of one candidate at one size; `inputs` is the workload's signature, nbytes their length."""
     problems = [*_signature(tpu, "tpu", inputs), *_signature(cpu, "cpu", inputs)]
     if tpu.outputs != cpu.outputs:
@@ -59,7 +71,9 @@ def _signature(program: Program, platform: str, inputs: Signature) -> list[str]:
     if program.inputs != [(tuple(shape), dtype) for shape, dtype in inputs]:
         found.append(f"The artifact for {platform} takes {program.inputs}, not the workload's inputs.")
     if exported.ordered_effects or exported.unordered_effects or exported.disabled_safety_checks:
-        found.append("The artifact has side effects or disabled safety checks. Remove prints, callbacks and debug calls.")
+        found.append(
+            "The artifact has side effects or disabled safety checks. Remove prints, callbacks and debug calls."
+        )
     if exported.nr_devices != 1:
         found.append("The artifact is for several devices; a candidate runs on one.")
     return found
@@ -90,13 +104,19 @@ def _kernels(tpu: Program, calls: list[MosaicCall]) -> list[str]:
     problems = []
     with tpu.context:
         for call in calls:
-            host = sorted(op for op in body_operations(call) if any(word in op for word in _HOST_WORDS) or op == "tpu.log")
+            host = sorted(
+                op for op in body_operations(call) if any(word in op for word in _HOST_WORDS) or op == "tpu.log"
+            )
             if host:
-                problems.append(f"Kernel {call.name} calls the host ({', '.join(host)}). Remove debug prints and callbacks.")
+                problems.append(
+                    f"Kernel {call.name} calls the host ({', '.join(host)}). Remove debug prints and callbacks."
+                )
             if call.config["custom_call_config"].get("has_communication"):
                 problems.append(f"Kernel {call.name} communicates between devices; a candidate runs on one.")
         if not _kernel_reaches_output(tpu):
-            problems.append("No Mosaic kernel's result reaches an output: the kernels compute nothing that is returned.")
+            problems.append(
+                "No Mosaic kernel's result reaches an output: the kernels compute nothing that is returned."
+            )
     return problems
 
 
@@ -155,7 +175,8 @@ def _outside(program: Program) -> list[OutsideOp]:
         count = Counter(
             op.name
             for op in operations(program.module.operation)
-            if op.name.rsplit(".", 1)[-1] not in FREE and not (op.name.endswith("custom_call") and target(op) in ALLOWED_ON_TPU)
+            if op.name.rsplit(".", 1)[-1] not in FREE
+            and not (op.name.endswith("custom_call") and target(op) in ALLOWED_ON_TPU)
         )
     ordered = sorted(count.items(), key=lambda item: (not _is_heavy(item[0]), -item[1], item[0]))
     return [OutsideOp(op=name, count=n) for name, n in ordered]

@@ -3,6 +3,9 @@
 import base64
 import dataclasses
 import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -33,7 +36,7 @@ def compile_artifact(artifact_b64: str, tpu: str) -> dict[str, Any]:
 
     program = artifact.read(base64.b64decode(artifact_b64))
     try:
-        compiled = compile_exported(program.exported, tpu)
+        compiled = compile_exported(static_profile.numbered(program), tpu)
     except (jax.errors.JaxRuntimeError, ValueError, NotImplementedError, TypeError) as error:
         return {"compiler": f"{error}"}
     memory = compiled.memory_analysis()
@@ -72,7 +75,10 @@ def compile_baseline(workload: str, tpu: str, at: dict[str, int]) -> dict[str, A
     shapes = jax.eval_shape(lambda: module.create_inputs(jax.random.key(0), dims))
     exported = export.export(jax.jit(module.workload), platforms=["tpu"])(*shapes)
     compiled = compile_exported(exported, tpu)
-    return {"ops": [dataclasses.asdict(op) for op in hlo.ops(compiled.as_text())], "peaks": static_profile.peaks(tpu)}
+    return {
+        "ops": [dataclasses.asdict(op) for op in hlo.ops(compiled.as_text())],
+        "peaks": static_profile.peaks(tpu),
+    }
 
 
 def warm(tpu: str) -> dict[str, Any]:
@@ -84,7 +90,16 @@ def warm(tpu: str) -> dict[str, Any]:
     return {}
 
 
-HANDLERS = {
+def count(artifact_b64: str, tpu: str) -> dict[str, Any]:
+    """Counters and memory of an artifact's kernels; only in a "tracer" worker, which dumps executed bundles."""
+    from hawkeye_mcp import artifact
+    from hawkeye_mcp.profiler import static_profile
+
+    return static_profile.count_kernels(artifact.read(base64.b64decode(artifact_b64)), tpu, Path(os.environ["TMPDIR"]))
+
+
+HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
+    "count": count,
     "compile": compile_artifact,
     "predict_kernels": predict_kernels,
     "profile_around": profile_around,

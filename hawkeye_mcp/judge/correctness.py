@@ -65,9 +65,7 @@ def compare(
             continue
         error, problem = _compare_one(index, out, ref, tolerance)
         if str(out.dtype) != dtype:
-            problem = (
-                f"Output {index} has dtype {out.dtype} and must have {dtype}: cast it before returning it."
-            )
+            problem = f"Output {index} has dtype {out.dtype} and must have {dtype}: cast it before returning it."
         errors.append(error)
         if problem:
             problems.append(problem)
@@ -109,9 +107,7 @@ class _Scan:
     largest: tuple[int, int] = (0, 0)
     largest_in_worst_row: tuple[int, int] = (0, 0)
 
-    def add(
-        self, a: NDArray[np.float64], b: NDArray[np.float64], first_row: int, tolerance: Tolerance
-    ) -> None:
+    def add(self, a: NDArray[np.float64], b: NDArray[np.float64], first_row: int, tolerance: Tolerance) -> None:
         """Takes in the rows a of the output and b of the oracle, starting at first_row."""
         a_finite, b_finite = np.isfinite(a), np.isfinite(b)
         both = a_finite & b_finite

@@ -18,7 +18,16 @@ import anyio
 from hawkeye_mcp.candidate import sandbox
 from hawkeye_mcp.candidate.sandbox import SandboxPool
 from hawkeye_mcp.chips import CHIPS
-from hawkeye_mcp.evaluation import ArtifactInfo, Audit, Correctness, Counter, Evaluation, Profile, Status, Timing
+from hawkeye_mcp.evaluation import (
+    ArtifactInfo,
+    Audit,
+    Correctness,
+    Counter,
+    Evaluation,
+    Profile,
+    Status,
+    Timing,
+)
 from hawkeye_mcp.judge import hints
 from hawkeye_mcp.judge.baseline import Baselines
 from hawkeye_mcp.judge.workers import WorkerDied, WorkerError, WorkerPool, WorkerTimeout
@@ -30,7 +39,15 @@ from hawkeye_mcp.workloads import Size, Workload
 Progress = Callable[[str], None]
 
 SEEDS = {"check": 3, "full": 1}
-LIMITS_S = {"audit": 60.0, "check": 180.0, "full": 900.0, "compile": 180.0, "predict": 240.0, "around": 120.0, "count": 240.0}
+LIMITS_S = {
+    "audit": 60.0,
+    "check": 180.0,
+    "full": 900.0,
+    "compile": 180.0,
+    "predict": 240.0,
+    "around": 120.0,
+    "count": 240.0,
+}
 
 
 def _ignore(stage: str) -> None:
@@ -162,7 +179,10 @@ class Judge:
         memory: list[Counter] = []
         compiler_message = None
         status: Status = "correct"
-        message, next_step = "Profiled; correctness was not checked.", "Address the first finding, then evaluate."
+        message, next_step = (
+            "Profiled; correctness was not checked.",
+            "Address the first finding, then evaluate.",
+        )
         try:
             await self._trace(work)
             await self._audit(work)
@@ -199,9 +219,17 @@ class Judge:
             async with self._sandboxes.take(chip) as box:
                 ended = await box.trace(work.source, inputs, chip)
         if ended.timed_out:
-            raise Verdict("timeout", f"Tracing did not end: {ended.why}.", _with_output(_NEXT["timeout"], ended.stderr_tail))
+            raise Verdict(
+                "timeout",
+                f"Tracing did not end: {ended.why}.",
+                _with_output(_NEXT["timeout"], ended.stderr_tail),
+            )
         if ended.reply is None:
-            raise Verdict("trace_error", f"Tracing failed: {ended.why}.", _with_output(_NEXT["trace_error"], ended.stderr_tail))
+            raise Verdict(
+                "trace_error",
+                f"Tracing failed: {ended.why}.",
+                _with_output(_NEXT["trace_error"], ended.stderr_tail),
+            )
         reply = _Reply(ended.reply)
         if reply.failed:
             raise reply.failed.verdict("The file cannot be loaded")
@@ -218,7 +246,12 @@ class Judge:
                 pair = work.artifacts[size]
                 try:
                     reply = await self._pools["verifier"].call(
-                        "audit", LIMITS_S["audit"], workload=work.workload.name, size=size, tpu=pair["tpu"], cpu=pair["cpu"]
+                        "audit",
+                        LIMITS_S["audit"],
+                        workload=work.workload.name,
+                        size=size,
+                        tpu=pair["tpu"],
+                        cpu=pair["cpu"],
                     )
                 except (WorkerDied, WorkerTimeout) as error:
                     raise Verdict("rejected", f"The artifact broke its reader: {error}") from error
@@ -253,9 +286,13 @@ class Judge:
                     seeds=SEEDS[size],
                 )
             except WorkerTimeout as error:
-                raise Verdict("timeout", f"Running the kernel at {size} size took longer than {LIMITS_S[size]:g} s.") from error
+                raise Verdict(
+                    "timeout", f"Running the kernel at {size} size took longer than {LIMITS_S[size]:g} s."
+                ) from error
             except WorkerDied as error:
-                raise Verdict("runtime_error", f"Running the kernel at {size} size ended the process: {error}") from error
+                raise Verdict(
+                    "runtime_error", f"Running the kernel at {size} size ended the process: {error}"
+                ) from error
         if "runtime_error" in reply:
             raise Verdict("runtime_error", f"Running the kernel at {size} size failed: {reply['runtime_error']}")
         work.correctness = Correctness(
@@ -280,7 +317,10 @@ class Judge:
             with work.stage("predict"):
                 try:
                     replies["predict"] = await self._pools["profiler"].call(
-                        "predict_kernels", LIMITS_S["predict"], artifact_b64=work.artifacts["full"]["tpu"], tpu=work.tpu
+                        "predict_kernels",
+                        LIMITS_S["predict"],
+                        artifact_b64=work.artifacts["full"]["tpu"],
+                        tpu=work.tpu,
                     )
                 except (WorkerDied, WorkerTimeout, WorkerError) as error:
                     notes.append(f"static profile unavailable: {str(error)[:500]}")
@@ -291,11 +331,16 @@ class Judge:
         compiled = replies["compile"]
         if "compiler" in compiled:
             text = compiled["compiler"]
-            raise Verdict("compile_error", f"The TPU compiler refuses the kernel: {_first_line(text)}", hints.hint(text) or "", text)
+            raise Verdict(
+                "compile_error",
+                f"The TPU compiler refuses the kernel: {_first_line(text)}",
+                hints.hint(text) or "",
+                text,
+            )
         work.peaks = compiled["peaks"]
         costs = await self._costs(work, compiled["ops"], replies.get("predict"), notes)
         rates = {key: work.peaks[key] for key in ("clock_hz", "hbm_bytes_per_s")}
-        ops = [time for cost in costs if (time := op_time(cost, **rates)) and time.us > 0]
+        ops = [time for cost in costs if (time := op_time(cost, **rates)) and (time.us or time.hbm_floor_us)]
         kernels = replies["predict"]["kernels"] if "predict" in replies else []
         complete = bool(kernels) and all(k["cycles"] is not None for k in kernels)
         lower_bound = any("lower bound" in note or "unknown" in note for note in notes)
@@ -326,20 +371,32 @@ class Judge:
         except WorkerTimeout as error:
             raise Verdict("timeout", f"The TPU compiler took longer than {LIMITS_S['compile']:g} s.") from error
         except WorkerDied as error:
-            raise Verdict("compile_error", f"The TPU compiler aborted on this kernel: {error}", compiler_message=str(error)) from error
+            raise Verdict(
+                "compile_error",
+                f"The TPU compiler aborted on this kernel: {error}",
+                compiler_message=str(error),
+            ) from error
 
     async def _costs(
         self, work: _Work, ops: list[dict[str, Any]], predicted: dict[str, Any] | None, notes: list[str]
     ) -> list[Cost]:
         """Costs of the kernels from their profile, of everything around them from a profile in place or XLA's estimate."""
         costs = []
-        for kernel in predicted["kernels"] if predicted else []:
+        placed = {op["point"]: op["on_chip"] for op in ops if op["mosaic"]}
+        for number, kernel in enumerate(predicted["kernels"] if predicted else []):
             notes += kernel["notes"]
             method = "static_profile_sampled" if kernel["sampled"] else "static_profile"
             if not kernel["calls"]:
                 notes.append(f"kernel {kernel['name']}: runs in a loop of unknown length, so its time is a lower bound")
             costs.append(
-                Cost(kernel["name"], "mosaic", kernel["cycles"], method, kernel["hbm_bytes"], max(kernel["calls"], 1))
+                Cost(
+                    kernel["name"],
+                    "mosaic",
+                    kernel["cycles"],
+                    method,
+                    _over_hbm(kernel, placed.get(number)),
+                    max(kernel["calls"], 1),
+                )
             )
         around = [op for op in ops if not op["mosaic"]]
         profiled: dict[str, Any] = {}
@@ -347,18 +404,33 @@ class Judge:
             try:
                 with work.stage("predict"):
                     reply = await self._pools["profiler"].call(
-                        "profile_around", LIMITS_S["around"], artifact_b64=work.artifacts["full"]["tpu"], tpu=work.tpu
+                        "profile_around",
+                        LIMITS_S["around"],
+                        artifact_b64=work.artifacts["full"]["tpu"],
+                        tpu=work.tpu,
                     )
                 profiled = {op["name"]: op["profile_cycles"] for op in reply["ops"]}
             except (WorkerDied, WorkerTimeout, WorkerError) as error:
-                notes.append(f"XLA operations: static profile unavailable ({str(error)[:200]}); XLA's own estimate is used")
+                notes.append(
+                    f"XLA operations: static profile unavailable ({str(error)[:200]}); XLA's own estimate is used"
+                )
         for op in around:
             cycles, method = profiled.get(op["name"]), "static_profile"
             if cycles is None:
                 cycles, method = op["xla_cycles"], "xla_estimate"
             if not op["calls"]:
                 notes.append(f"{op['name']}: runs an unknown number of times, so the time is a lower bound")
-            costs.append(Cost(op["name"], "xla", cycles, method, op["hbm_bytes"], max(op["calls"], 1)))
+            costs.append(
+                Cost(
+                    op["name"],
+                    "xla",
+                    cycles,
+                    method,
+                    op["hbm_bytes"],
+                    max(op["calls"], 1),
+                    hidden=op["ahead"],
+                )
+            )
         return costs
 
     async def _count(self, work: _Work) -> tuple[list[Counter], list[Counter]]:
@@ -426,13 +498,29 @@ def _conclude(work: _Work) -> tuple[Status, str, str]:
         return "incorrect", f"Wrong at {correctness.size} size: {correctness.problem}", _NEXT["incorrect"]
     message = f"Correct on {correctness.seeds} fresh draws at {correctness.size} size ({correctness.gate})."
     if timing.candidate_us is None:
-        return "correct", f"{message} No time could be predicted: {'; '.join(timing.notes) or 'unknown'}.", _NEXT["correct"]
+        return (
+            "correct",
+            f"{message} No time could be predicted: {'; '.join(timing.notes) or 'unknown'}.",
+            _NEXT["correct"],
+        )
     message += f" Predicted {timing.candidate_us:.5g} us on {work.tpu}"
     if timing.speedup is not None:
-        message += f", {timing.speedup:.3g} times the speed of the XLA baseline ({timing.baseline_us:.5g} us, predicted)"
+        message += (
+            f", {timing.speedup:.3g} times the speed of the XLA baseline ({timing.baseline_us:.5g} us, predicted)"
+        )
     elif timing.lower_bound:
         message += " at least; no speedup is claimed, because the cost depends on data"
     return "correct", message + ".", _NEXT["correct"]
+
+
+def _over_hbm(kernel: dict[str, Any], on_chip: list[bool] | None) -> int | None:
+    """Bytes that a kernel's windows move over HBM: not those of operands that XLA keeps in VMEM between kernels."""
+    windows: list[int] | None = kernel["window_bytes"]
+    if windows is None:
+        return None
+    if on_chip is None or len(on_chip) != len(windows):
+        return sum(windows)
+    return sum(moved for moved, kept in zip(windows, on_chip, strict=True) if not kept)
 
 
 def _leaves(group: BaseExceptionGroup[Any]) -> list[BaseException]:

@@ -50,7 +50,13 @@ def main() -> None:
             reply = {"result": table[request["method"]](**request["params"])}
         except Exception as error:
             text = f"{type(error).__name__}: {error}"
-            reply = {"error": {"type": type(error).__name__, "text": text, "traceback": traceback.format_exc()[-4000:]}}
+            reply = {
+                "error": {
+                    "type": type(error).__name__,
+                    "text": text,
+                    "traceback": traceback.format_exc()[-4000:],
+                }
+            }
         payload = json.dumps(reply).encode() + b"\n"
         while payload:
             payload = payload[os.write(channel, payload) :]

@@ -4,6 +4,7 @@ import base64
 import functools
 import importlib.util
 import secrets
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -87,7 +88,7 @@ def verify(workload: str, size: workloads.Size, cpu: str, seeds: int) -> dict[st
 def _jitted(workload: str, size: workloads.Size) -> tuple[Any, Any]:
     module = module_of(workload)
     dims = dict(workloads.load(workload).sizes[size])
-    return jax.jit(lambda key: module.create_inputs(key, dims)), module.oracle
+    return jax.jit(lambda key: module.create_inputs(key, dims)), jax.jit(module.oracle)
 
 
 def warm() -> dict[str, Any]:
@@ -96,4 +97,4 @@ def warm() -> dict[str, Any]:
     return {}
 
 
-HANDLERS = {"audit": audit, "verify": verify, "warm": warm}
+HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {"audit": audit, "verify": verify, "warm": warm}

@@ -56,7 +56,12 @@ def environment(kind: Kind, dump: Path) -> dict[str, str]:
 
     libtpu reads LIBTPU_INIT_ARGS once per process, so each set of dump flags is a kind of worker of its own.
     """
-    base = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": str(dump), "TMPDIR": str(dump), "LANG": "C.UTF-8"}
+    base = {
+        "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+        "HOME": str(dump),
+        "TMPDIR": str(dump),
+        "LANG": "C.UTF-8",
+    }
     base |= {"JAX_PLATFORMS": "cpu", "PYTHONUTF8": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
     if "PYTHONPATH" in os.environ:
         base["PYTHONPATH"] = os.environ["PYTHONPATH"]
@@ -103,10 +108,17 @@ class Worker:
                 line = await self._replies.receive_until(b"\n", REPLY_BYTES)
         except TimeoutError as error:
             raise WorkerTimeout(f"{method} ran longer than {timeout_s:g} s") from error
-        except (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+        except (
+            anyio.EndOfStream,
+            anyio.IncompleteRead,
+            anyio.BrokenResourceError,
+            anyio.ClosedResourceError,
+        ) as error:
             with anyio.move_on_after(5):
                 await self._process.wait()
-            raise WorkerDied(f"{method}: the worker ended with code {self._process.returncode}. {self._last_words()}") from error
+            raise WorkerDied(
+                f"{method}: the worker ended with code {self._process.returncode}. {self._last_words()}"
+            ) from error
         reply = json.loads(line)
         if "error" in reply:
             raise WorkerError(reply["error"]["type"], reply["error"]["text"], reply["error"]["traceback"])

@@ -11,11 +11,13 @@ from hawkeye_mcp.profiler.cutout import POINT
 # Values of a u32[] or a tuple's pieces and so on cost nothing worth a line.
 _FREE = {
     "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "partition-id", "replica-id",
-    "copy-done", "async-done", "add-dependency", "opt-barrier", "iota",
+    "copy-done", "slice-done", "async-done", "add-dependency", "opt-barrier", "iota",
 }  # fmt: skip
 _BITS = {"pred": 8, "bf16": 16, "token": 0, "opaque": 0}
 _SHAPE = re.compile(r"([a-z]+[a-z0-9]*)\[([\d,]*)\](\{[^}]*\})?")
-_OP = re.compile(r"^\s+(ROOT )?%(?P<name>\S+) = (?P<type>\(.*?\)|\S+) (?P<opcode>[a-z][a-z0-9-]*)\((?P<operands>.*?)\)(?P<rest>.*)$")
+_OP = re.compile(
+    r"^\s+(ROOT )?%(?P<name>\S+) = (?P<type>\(.*?\)|\S+) (?P<opcode>[a-z][a-z0-9-]*)\((?P<operands>.*?)\)(?P<rest>.*)$"
+)
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,8 @@ class Op:
 
     profile_cycles: libtpu's static profile (only in a process that has it on). xla_cycles: XLA's own estimate when
     it chose the tiling. hbm_bytes: operands and results that live in HBM, each once; a lower bound. calls: 0 when
-    a loop's trip count is unknown. vmem_bytes: scoped VMEM that the operation takes.
+    a loop's trip count is unknown. vmem_bytes: scoped VMEM that the operation takes. on_chip: of each operand, then
+    each result, whether XLA placed it in VMEM. ahead: a copy that XLA starts before its result is needed.
     """
 
     name: str
@@ -36,6 +39,8 @@ class Op:
     mosaic: bool
     point: int | None
     vmem_bytes: int | None
+    on_chip: list[bool]
+    ahead: bool
 
 
 @dataclass
@@ -105,7 +110,8 @@ def _op(line: _Line, types: dict[str, str], times: int) -> Op:
     estimate = config.get("window_config", {}).get("estimated_cycles")
     scoped = [int(c["size"]) for c in config.get("used_scoped_memory_configs", []) if c.get("memory_space") == "1"]
     point = re.search(POINT + r'="(\d+)"', line.rest)
-    if line.opcode in ("copy-start", "async-start", "slice-start"):
+    ahead = line.opcode.endswith("-start")
+    if ahead:
         moved = max((_bytes(shape) for shape in _shapes(line.type)), default=0)  # one side of it is HBM
     else:
         moved = hbm_bytes(line.type) + sum(hbm_bytes(types.get(name, "")) for name in dict.fromkeys(line.operands))
@@ -119,7 +125,17 @@ def _op(line: _Line, types: dict[str, str], times: int) -> Op:
         mosaic=line.opcode == "custom-call" and 'custom_call_target="tpu_custom_call"' in line.rest,
         point=int(point[1]) if point else None,
         vmem_bytes=max(scoped, default=None),
+        on_chip=[_on_chip(types.get(name, "")) for name in line.operands] + [_on_chip(t) for t in _tuple(line.type)],
+        ahead=ahead,
     )
+
+
+def _tuple(text: str) -> list[str]:
+    return ["".join(found) for found in re.findall(r"([a-z]+[a-z0-9]*\[[\d,]*\])(\{[^}]*\})?", text)]
+
+
+def _on_chip(text: str) -> bool:
+    return bool(re.search(r"S\(\d+\)", text))
 
 
 def _shapes(text: str) -> list[tuple[str, str, str]]:
@@ -138,4 +154,4 @@ def _bytes(shape: tuple[str, str, str]) -> int:
 
 def hbm_bytes(text: str) -> int:
     """Bytes of the arrays of an HLO type that are not placed in VMEM or another on-chip space."""
-    return sum(_bytes(shape) for shape in _shapes(text) if not re.search(r"S\(\d+\)", shape[2]))
+    return sum(_bytes(shape) for shape in _shapes(text) if not _on_chip(shape[2]))

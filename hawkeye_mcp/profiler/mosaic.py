@@ -95,7 +95,14 @@ class MosaicCall:
                 block = tuple(int(n) for n in ir.DenseI64ArrayAttr(fields["window_bounds"]))
             space = re.search(r"memory_space<(\w+)>", str(argument.type))
             found.append(
-                Window(shape, block, item_bits(str(kind.element_type)), transform, i >= n_inputs, space[1] if space else "any")
+                Window(
+                    shape,
+                    block,
+                    item_bits(str(kind.element_type)),
+                    transform,
+                    i >= n_inputs,
+                    space[1] if space else "any",
+                )
             )
         return found
 
@@ -119,8 +126,8 @@ class MosaicCall:
         inner = self.config["custom_call_config"] | {"body": base64.b64encode(out.getvalue()).decode()}
         return json.dumps(self.config | {"custom_call_config": inner}, separators=(",", ":"))
 
-    def hbm_bytes(self, grid: Sequence[int] | None = None) -> int:
-        """Bytes the pipeline moves over HBM for a whole grid: every block whose index changed, clipped to its array.
+    def window_bytes(self, grid: Sequence[int] | None = None) -> list[int]:
+        """Bytes that the pipeline moves for each window over a whole grid: every block whose index changed, clipped.
 
         Consecutive grid steps with the same block index move nothing. Operands left in HBM (memory space any)
         count nothing here: what a kernel moves of them by hand stands only in its schedule.
@@ -131,15 +138,16 @@ class MosaicCall:
         grid = tuple(self.grid if grid is None else grid)
         if any(n == _DYNAMIC for n in grid):
             raise DataDependent("the grid is computed at run time")
-        total = 0
+        moved = []
         for window in self.windows:
             if window.space not in ("vmem", "smem"):
-                continue
-            if window.transform is None or not grid:
-                total += math.prod(window.array) * window.item_bits // 8
-                continue
-            total += self._window_elements(window, grid) * window.item_bits // 8
-        return total
+                elements = 0
+            elif window.transform is None or not grid:
+                elements = math.prod(window.array)
+            else:
+                elements = self._window_elements(window, grid)
+            moved.append(elements * window.item_bits // 8)
+        return moved
 
     def _window_elements(self, window: Window, grid: tuple[int, ...]) -> int:
         steps = math.prod(grid)
@@ -274,7 +282,10 @@ def mosaic_calls(program: Program) -> list[MosaicCall]:
                             visit(functions[callee], times)
                     else:
                         # inside a loop or a branch the number of runs is not known here
-                        visit(op, 0 if op.name in ("stablehlo.while", "stablehlo.case", "stablehlo.if") else times)
+                        visit(
+                            op,
+                            0 if op.name in ("stablehlo.while", "stablehlo.case", "stablehlo.if") else times,
+                        )
 
     counts: list[int] = []
     with program.context:
@@ -283,7 +294,9 @@ def mosaic_calls(program: Program) -> list[MosaicCall]:
             key = hash(op)
             if key in found:
                 known = found[key]
-                found[key] = MosaicCall(op, known.calls + times if known.calls and times else 0, known.config, known.body)
+                found[key] = MosaicCall(
+                    op, known.calls + times if known.calls and times else 0, known.config, known.body
+                )
                 continue
             config = json.loads(ir.StringAttr(op.attributes["backend_config"]).value)
             body = ir.Module.parse(base64.b64decode(config["custom_call_config"]["body"]), program.context)

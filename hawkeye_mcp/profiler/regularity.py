@@ -25,53 +25,61 @@ class Regularity:
 
 
 def regularity(call: MosaicCall) -> Regularity:
-    grid = call.grid
-    block = call.main.regions[0].blocks[0]
-    arguments = list(block.arguments)
-    labels: dict[Any, Labels] = {arg: frozenset([i]) for i, arg in enumerate(arguments[: len(grid)])}
-    axis_of = {arg: i for i, arg in enumerate(arguments[: len(grid)])}
-    constants: dict[Any, int] = {}
-    reached: set[int] = set()
+    flow = _Flow(call)
+    flow.visit(call.main.regions[0].blocks[0])
+    return Regularity(frozenset(axis for axis in flow.reached if axis >= 0), DATA in flow.reached)
 
-    def label(values: Any) -> Labels:
-        return frozenset().union(*(labels.get(value, _NONE) for value in values))
 
-    def is_edge_test(op: Any) -> bool:
-        left, right = op.operands
-        if left not in axis_of:
-            left, right = right, left
-        if int(ir.IntegerAttr(op.attributes["predicate"]).value) not in (0, 1) or left not in axis_of:
-            return False
-        return constants.get(right) in (0, grid[axis_of[left]] - 1)
+class _Flow:
+    """Follows grid indices and values read from memory to the branches and loop bounds that they reach."""
 
-    def visit(block: Any) -> None:
+    def __init__(self, call: MosaicCall) -> None:
+        self._grid = call.grid
+        indices = list(call.main.regions[0].blocks[0].arguments)[: len(call.grid)]
+        self._labels: dict[Any, Labels] = {index: frozenset([axis]) for axis, index in enumerate(indices)}
+        self._axis_of: dict[Any, int] = {index: axis for axis, index in enumerate(indices)}
+        self._constants: dict[Any, int] = {}
+        self.reached: set[int] = set()
+
+    def visit(self, block: Any) -> None:
         for each in block:
             op = each.operation
             name = op.name.removeprefix("stable_mosaic.")
-            incoming = label(op.operands)
-            if name == "arith.constant":
-                if isinstance(op.attributes["value"], ir.IntegerAttr):
-                    constants[op.results[0]] = int(ir.IntegerAttr(op.attributes["value"]).value)
-            elif name in ("arith.extui", "arith.index_cast", "arith.extsi") and op.operands[0] in axis_of:
-                axis_of[op.results[0]] = axis_of[op.operands[0]]
-            elif name == "arith.cmpi" and is_edge_test(op):
-                incoming = _NONE
-            elif name in _SCALAR_READS or name.endswith("load") and not _is_vector(op):
-                incoming = incoming | {DATA}
+            labels = self._outgoing(op, name)
+            # a branch decides by its condition alone, a counted loop by its bounds, its first three operands
             if name in ("scf.if", "scf.for", "scf.while", "scf.index_switch"):
-                # an `if` decides by its condition alone; a loop by its bounds, its first three operands
-                deciding = {"scf.if": 1, "scf.index_switch": 1, "scf.for": 3}.get(name, len(op.operands))
-                reached.update(label(list(op.operands)[:deciding]))
+                n = {"scf.if": 1, "scf.index_switch": 1, "scf.for": 3}.get(name, len(op.operands))
+                self.reached.update(self._union(list(op.operands)[:n]))
             for result in op.results:
-                labels[result] = incoming
-            for region in op.regions:
-                for inner in region:
-                    for arg in inner.arguments:
-                        labels[arg] = incoming
-                    visit(inner)
+                self._labels[result] = labels
+            for inner in (block for region in op.regions for block in region):
+                for argument in inner.arguments:
+                    self._labels[argument] = labels
+                self.visit(inner)
 
-    visit(block)
-    return Regularity(frozenset(axis for axis in reached if axis >= 0), DATA in reached)
+    def _outgoing(self, op: Any, name: str) -> Labels:
+        labels = self._union(op.operands)
+        if name == "arith.constant" and isinstance(op.attributes["value"], ir.IntegerAttr):
+            self._constants[op.results[0]] = int(ir.IntegerAttr(op.attributes["value"]).value)
+        elif name in ("arith.extui", "arith.extsi", "arith.index_cast") and op.operands[0] in self._axis_of:
+            self._axis_of[op.results[0]] = self._axis_of[op.operands[0]]
+        elif name == "arith.cmpi" and self._is_edge_test(op):
+            return _NONE
+        elif name in _SCALAR_READS or (name.endswith("load") and not _is_vector(op)):
+            return labels | {DATA}
+        return labels
+
+    def _is_edge_test(self, op: Any) -> bool:
+        """Whether this compares a grid index for (in)equality with the first or last value of its axis."""
+        index, constant = op.operands
+        if index not in self._axis_of:
+            index, constant = constant, index
+        if int(ir.IntegerAttr(op.attributes["predicate"]).value) not in (0, 1) or index not in self._axis_of:
+            return False
+        return self._constants.get(constant) in (0, self._grid[self._axis_of[index]] - 1)
+
+    def _union(self, values: Any) -> Labels:
+        return frozenset().union(*(self._labels.get(value, _NONE) for value in values))
 
 
 def _is_vector(op: Any) -> bool:

@@ -7,8 +7,10 @@ program; nothing has to be read from files.
 import dataclasses
 import functools
 import time
+from pathlib import Path
 from typing import Any
 
+from jax import export
 from jax._src.export import _export
 from jax._src.lib.mlir import ir
 from jax.experimental.pallas import tpu as pltpu
@@ -16,8 +18,8 @@ from jax.experimental.pallas import tpu as pltpu
 from hawkeye_mcp.artifact import Program
 from hawkeye_mcp.chips import CHIPS
 from hawkeye_mcp.judge.compiler import compile_exported
-from hawkeye_mcp.profiler import hlo, sampling
-from hawkeye_mcp.profiler.cutout import cut_out
+from hawkeye_mcp.profiler import hlo, llo, sampling
+from hawkeye_mcp.profiler.cutout import POINT, cut_out
 from hawkeye_mcp.profiler.mosaic import DataDependent, MosaicCall, mosaic_calls
 from hawkeye_mcp.profiler.regularity import DATA, axes_of_window, regularity
 
@@ -77,11 +79,19 @@ def predict_kernels(program: Program, tpu: str) -> list[dict[str, Any]]:
     found = []
     with program.context:
         for call in mosaic_calls(program):
-            entry: dict[str, Any] = {"name": call.name, "grid": list(call.grid), "calls": call.calls, "notes": []}
+            entry: dict[str, Any] = {
+                "name": call.name,
+                "grid": list(call.grid),
+                "calls": call.calls,
+                "notes": [],
+            }
             try:
-                entry["hbm_bytes"] = call.hbm_bytes()
+                entry["window_bytes"] = [0] * call.prefetched + call.window_bytes()
             except DataDependent as reason:
-                entry |= {"hbm_bytes": None, "notes": [f"kernel {call.name}: HBM traffic unknown, {reason}"]}
+                entry |= {
+                    "window_bytes": None,
+                    "notes": [f"kernel {call.name}: HBM traffic unknown, {reason}"],
+                }
             if call.dynamic_grid:
                 entry |= {"cycles": None, "sampled": False, "vmem_bytes": None}
                 entry["notes"].append(f"kernel {call.name}: its grid is computed at run time and cannot be predicted")
@@ -104,6 +114,46 @@ def predict_kernels(program: Program, tpu: str) -> list[dict[str, Any]]:
             }
             found.append(entry)
     return found
+
+
+def count_kernels(program: Program, tpu: str, dump: Path) -> dict[str, Any]:
+    """Counters over all kernels' whole grids, and their memory; `dump` is where this process's libtpu writes."""
+    totals: dict[str, float] = dict.fromkeys((*llo.NAMES, "stall_cycles"), 0.0)
+    memory = []
+    with program.context:
+        for call in mosaic_calls(program):
+            if call.dynamic_grid:
+                continue
+            plan, _ = plan_for(call, CHIPS[tpu].cores)
+            llo.clear(dump)
+            try:
+                compiled = compile_exported(cut_out(call, plan.points), tpu)
+                points = {op.point: op for op in hlo.ops(compiled.as_text()) if op.point is not None}
+                for number, weight in enumerate(plan.weights):
+                    op = points[number]
+                    counts = llo.count_file(dump, op.name)
+                    if counts is None:
+                        raise RuntimeError(f"libtpu dumped no bundles of {call.name}")
+                    for name in totals:
+                        totals[name] += weight * max(call.calls, 1) * counts.get(name, 0)
+                    stall = (op.profile_cycles or 0) - counts["executed_bundles"]
+                    totals["stall_cycles"] += weight * max(call.calls, 1) * stall
+            finally:
+                llo.clear(dump)
+            used = max((op.vmem_bytes or 0 for op in points.values()), default=0)
+            memory.append({"name": f"vmem_used.{call.name}", "value": used, "unit": "bytes"})
+    memory.append({"name": "vmem_capacity", "value": peaks(tpu)["vmem_bytes"], "unit": "bytes"})
+    unit = {"hbm_read_bytes": "bytes", "hbm_written_bytes": "bytes", "stall_cycles": "cycles"}
+    counters = [{"name": n, "value": round(v), "unit": unit.get(n, "count")} for n, v in totals.items()]
+    return {"counters": counters, "memory": memory}
+
+
+def numbered(program: Program) -> export.Exported:
+    """The program with each Mosaic kernel's number on it, to find it again in the compiled program."""
+    with program.context, ir.Location.unknown(program.context):
+        for number, call in enumerate(mosaic_calls(program)):
+            call.op.attributes["mhlo.frontend_attributes"] = ir.DictAttr.get({POINT: ir.StringAttr.get(str(number))})
+        return dataclasses.replace(program.exported, mlir_module_serialized=_export._module_to_bytecode(program.module))
 
 
 def profile_around(program: Program, tpu: str) -> list[dict[str, Any]]:

@@ -1,7 +1,9 @@
 """Predicted time from its two terms: the compiler's static schedule, and the bytes that must cross HBM.
 
 libtpu's static profile charges DMA latency but not the HBM bandwidth that transfers share, so an operation takes the
-larger of (cycles / clock) and (bytes / bandwidth). Operations follow one another; nothing overlaps between them.
+larger of (cycles / clock) and (bytes / bandwidth). Operations follow one another. Copies that XLA starts ahead of
+their use are taken to be hidden behind other operations as far as bandwidth allows: they cost nothing of their own,
+but a program never takes less than all its bytes over the bandwidth.
 """
 
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ class Cost:
     method: str
     hbm_bytes: int | None
     calls: int = 1
+    hidden: bool = False
 
 
 def op_time(cost: Cost, *, clock_hz: float, hbm_bytes_per_s: float) -> OpTime | None:
@@ -31,6 +34,7 @@ def op_time(cost: Cost, *, clock_hz: float, hbm_bytes_per_s: float) -> OpTime | 
     if static_us is None and floor_us is None:
         return None
     by_hbm = (floor_us or 0.0) > (static_us or 0.0)
+    own_us = 0.0 if cost.hidden else max(static_us or 0.0, floor_us or 0.0)
     return OpTime(
         name=cost.name,
         kind="mosaic" if cost.kind == "mosaic" else "xla",
@@ -39,7 +43,7 @@ def op_time(cost: Cost, *, clock_hz: float, hbm_bytes_per_s: float) -> OpTime | 
         static_us=_rounded(static_us),
         hbm_floor_us=_rounded(floor_us),
         hbm_bytes=cost.hbm_bytes,
-        us=_rounded(max(static_us or 0.0, floor_us or 0.0) * cost.calls) or 0.0,
+        us=_rounded(own_us * cost.calls) or 0.0,
         bound="hbm" if by_hbm else "static_schedule",
     )
 
@@ -50,4 +54,5 @@ def _rounded(value: float | None) -> float | None:
 
 
 def total_us(ops: list[OpTime]) -> float:
-    return float(f"{sum(op.us for op in ops):.6g}")
+    """Of a whole program: its operations one after another, and never less than all its HBM traffic takes."""
+    return float(f"{max(sum(op.us for op in ops), sum((op.hbm_floor_us or 0.0) * op.calls for op in ops)):.6g}")

@@ -45,9 +45,7 @@ def report(app: App, job: Job[Evaluation | Profile]) -> reports.Report:
     fields = {"status": status, "message": message, "next_step": next_step, "job_id": job.id, **job.subject}
     if job.kind == "profile":
         return reports.profile_model(condition).model_validate(fields)
-    return reports.evaluation_model(condition).model_validate(
-        fields | {"evaluations_left": app.evaluations_left()}
-    )
+    return reports.evaluation_model(condition).model_validate(fields | {"evaluations_left": app.evaluations_left()})
 
 
 def _unfinished(job: Job[Evaluation | Profile]) -> tuple[str, str, str]:
@@ -68,8 +66,7 @@ def _unfinished(job: Job[Evaluation | Profile]) -> tuple[str, str, str]:
         return (
             "timeout",
             f"No result within the server's deadline; the work was stopped in stage {job.stage!r}.",
-            "Make the kernel cheaper to compile (fewer grid steps unrolled, smaller blocks) and submit it "
-            "again.",
+            "Make the kernel cheaper to compile (fewer grid steps unrolled, smaller blocks) and submit it again.",
         )
     why = f": {job.fault}" if isinstance(job.fault, JudgeUnavailable) else ""
     return (

@@ -31,9 +31,7 @@ WaitSeconds = Annotated[float, Field(description="Seconds to wait for the result
 class FlatTool(Tool):
     """A tool that refuses unknown arguments and says what is wrong in words for its caller."""
 
-    async def run(
-        self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False
-    ) -> Any:
+    async def run(self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False) -> Any:
         if problem := self._problem(arguments):
             raise ToolError(problem)
         try:
@@ -138,9 +136,7 @@ def tpu(settings: Settings, name: str) -> str:
     if name and name not in TPUS:
         raise ToolError(f"There is no TPU generation {name!r} here. Generations: {', '.join(TPUS)}.")
     if settings.tpu and name and name != settings.tpu:
-        raise ToolError(
-            f"This server judges only for {settings.tpu}, not {name}. Leave the tpu argument empty."
-        )
+        raise ToolError(f"This server judges only for {settings.tpu}, not {name}. Leave the tpu argument empty.")
     return name or settings.tpu or DEFAULT_TPU
 
 
@@ -160,13 +156,9 @@ def kernel(settings: Settings, source: str, path: str) -> str:
     try:
         size = len(source.encode("utf-8"))
     except UnicodeEncodeError:
-        raise ToolError(
-            "The source holds lone surrogates, which no UTF-8 file can. Send valid text."
-        ) from None
+        raise ToolError("The source holds lone surrogates, which no UTF-8 file can. Send valid text.") from None
     if size > LARGEST_KERNEL_BYTES:
-        raise ToolError(
-            f"The source has {size} bytes; a kernel file may have {LARGEST_KERNEL_BYTES}. Shorten it."
-        )
+        raise ToolError(f"The source has {size} bytes; a kernel file may have {LARGEST_KERNEL_BYTES}. Shorten it.")
     return source
 
 
@@ -175,9 +167,7 @@ def _read(settings: Settings, path: str) -> str:
     try:
         file = (workspace / path).resolve()
     except (OSError, ValueError, RuntimeError):
-        raise ToolError(
-            f"{path!r} is no usable path. Give the path of a file inside the workspace."
-        ) from None
+        raise ToolError(f"{path!r} is no usable path. Give the path of a file inside the workspace.") from None
     if not file.is_relative_to(workspace) or file.is_relative_to(settings.state.resolve()):
         raise ToolError(
             f"{path!r} is outside the workspace. Put the kernel file inside it, or pass its text as source."

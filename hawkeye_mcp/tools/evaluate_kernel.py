@@ -35,9 +35,7 @@ def build(settings: Settings) -> arguments.FlatTool:
             app.log.keep_kernel(kernel)
             left = app.evaluations_left()
             return reports.result(
-                reports.of_evaluation(
-                    earlier, settings.condition, job_id="", cached=True, evaluations_left=left
-                )
+                reports.of_evaluation(earlier, settings.condition, job_id="", cached=True, evaluations_left=left)
             )
         try:
             job = start_evaluation(app, kernel, subject, chip)

@@ -56,12 +56,8 @@ def _entry(evaluation: Evaluation) -> PoolEntry:
 def _listed(app: App, workload: str, tpu: str, limit: int) -> CallToolResult:
     measured = [_entry(e) for e in app.pool.best(workload, tpu, "measured", limit)]
     predicted = [_entry(e) for e in app.pool.best(workload, tpu, "predicted", limit)]
-    next_step = (
-        "Read one with action read and its id." if measured or predicted else "None yet; yours may be first."
-    )
-    listing = PoolListing(
-        workload=workload, tpu=tpu, measured=measured, predicted=predicted, next_step=next_step
-    )
+    next_step = "Read one with action read and its id." if measured or predicted else "None yet; yours may be first."
+    listing = PoolListing(workload=workload, tpu=tpu, measured=measured, predicted=predicted, next_step=next_step)
     text = listing.model_dump_json()
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=json.loads(text))
 
@@ -89,9 +85,7 @@ def _one(app: App, settings: Settings, kernel_id: str) -> CallToolResult:
     content: list[Any] = []
     if len(kernel) > LONGEST_TEXT:
         uri = f"kernel://{kernel_id}"
-        content.append(
-            ResourceLink(type="resource_link", uri=uri, name="whole kernel", mime_type="text/x-python")
-        )
+        content.append(ResourceLink(type="resource_link", uri=uri, name="whole kernel", mime_type="text/x-python"))
         kernel = f"{kernel[:LONGEST_TEXT]}\n# ... cut here; the whole text is the resource {uri}"
     return CallToolResult(content=[TextContent(type="text", text=f"{head}\n{kernel}"), *content])
 

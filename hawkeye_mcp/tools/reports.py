@@ -228,6 +228,4 @@ def _cut(report: AnyReport, limit: int) -> AnyReport:
         return value
 
     whole = report.model_dump()
-    return report.model_copy(
-        update={key: shorter(value) for key, value in whole.items()} | {"truncated": True}
-    )
+    return report.model_copy(update={key: shorter(value) for key, value in whole.items()} | {"truncated": True})

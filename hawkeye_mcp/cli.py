@@ -1,0 +1,458 @@
+"""`hawkeye`: the judge and the content for people. What a command needs is imported when it runs, never jax.
+
+stdout carries the result alone (one JSON object or list with --json); progress and faults go to stderr. Exit codes:
+0 good (evaluate: correct), 1 any other verdict, 2 wrong usage, 3 the harness failed.
+"""
+
+import json
+import sys
+import traceback
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
+
+import typer
+
+from hawkeye_mcp import __version__, clients, conditions
+from hawkeye_mcp.chips import TPUS
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hawkeye_mcp.evaluation import Evaluation, Profile
+    from hawkeye_mcp.taxonomy import Cell
+    from hawkeye_mcp.workloads import Workload
+
+EXIT_OTHER_VERDICT, EXIT_HARNESS = 1, 3
+PARTS = ("all", "guide", "naive", "optimized", "config")
+_PLAIN_WIDTH = 120  # of tables that go into a file or a pipe
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,  # plain usage errors: one line that a program can read too
+    pretty_exceptions_enable=False,
+    help="Judge TPU Pallas kernels with the real TPU compiler. Times are predicted, and every result says so.",
+)
+workloads_app = typer.Typer(no_args_is_help=True, help="The computations there are to speed up.")
+taxonomy_app = typer.Typer(no_args_is_help=True, help="Techniques by TPU generation, with kernels that show them.")
+app.add_typer(workloads_app, name="workloads")
+app.add_typer(taxonomy_app, name="taxonomy")
+
+
+# --- options and arguments, checked before anything heavy starts
+
+
+def _tpu(value: str) -> str:
+    return _one_of(value, TPUS)
+
+
+def _tpus(values: list[str] | None) -> list[str]:
+    return list(dict.fromkeys(_tpu(value) for value in values or TPUS))
+
+
+def _workload(name: str) -> str:
+    from hawkeye_mcp import workloads
+
+    try:
+        return workloads.load(name).name
+    except workloads.UnknownWorkload as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _workloads(names: list[str] | None) -> list[str]:
+    from hawkeye_mcp import workloads
+
+    return list(dict.fromkeys(_workload(name) for name in names or workloads.names()))
+
+
+def _client(name: str) -> str:
+    return _one_of(name, clients.CLIENTS)
+
+
+def _condition(name: str) -> str:
+    return _one_of(name, conditions.CONDITIONS)
+
+
+def _part(name: str) -> str:
+    return _one_of(name, PARTS)
+
+
+def _one_of(value: str, legal: Sequence[str] | dict[str, clients.Client]) -> str:
+    if value not in legal:
+        raise typer.BadParameter(f"{value!r} is not one of {', '.join(legal)}.")
+    return value
+
+
+def _kernel(path: Path) -> Path:
+    """The file, once it is known to hold a text that can be judged."""
+    read_kernel(path)
+    return path
+
+
+def read_kernel(path: Path) -> str:
+    """The text of a kernel file.
+
+    Raises:
+        typer.BadParameter: missing, unreadable, too large or not UTF-8.
+    """
+    from hawkeye_mcp.tools.arguments import LARGEST_KERNEL_BYTES
+
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(LARGEST_KERNEL_BYTES + 1)
+    except OSError as error:
+        raise typer.BadParameter(f"{path} cannot be read: {error.strerror}. Give a Python file.") from None
+    if len(data) > LARGEST_KERNEL_BYTES:
+        raise typer.BadParameter(
+            f"{path} is larger than {LARGEST_KERNEL_BYTES} bytes, the most a kernel file may have."
+        )
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(f"{path} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from None
+
+
+WorkloadOption = Annotated[
+    str, typer.Option("--workload", callback=_workload, help="What to compute; see `hawkeye workloads list`.")
+]
+KernelOption = Annotated[
+    Path, typer.Option("--kernel", callback=_kernel, help="Python file that defines workload(...).")
+]
+TpuOption = Annotated[str, typer.Option("--tpu", callback=_tpu, help=f"Chip: {', '.join(TPUS)}.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"hawkeye {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+# --- judging
+
+
+@app.command()
+def evaluate(
+    workload: WorkloadOption, kernel: KernelOption, tpu: TpuOption = "v5e", as_json: JsonOption = False
+) -> None:
+    """Judge one kernel file: is it correct, and how fast is it against XLA.
+
+    Exit code: 0 correct, 1 any other verdict, 2 wrong usage, 3 the harness failed.
+    """
+    from hawkeye_mcp import display
+    from hawkeye_mcp.judge.evaluate import open_judge
+    from hawkeye_mcp.workloads import load
+
+    source, subject = read_kernel(kernel), load(workload)
+
+    async def judge(progress: Callable[[str], None]) -> "Evaluation":
+        async with open_judge(warm=tpu) as opened:
+            return await opened.evaluate(source, subject, tpu, progress=progress)
+
+    found = _judged(judge)
+    if as_json:
+        typer.echo(found.model_dump_json(indent=2))
+    else:
+        display.evaluation(found, _console())
+    raise typer.Exit(_exit_code(found.status))
+
+
+@app.command()
+def profile(
+    workload: WorkloadOption, kernel: KernelOption, tpu: TpuOption = "v5e", as_json: JsonOption = False
+) -> None:
+    """See where a kernel file's predicted time goes: counters, memory, diagnosis. Correctness is not checked.
+
+    Exit code: 0 profiled, 1 any other verdict, 2 wrong usage, 3 the harness failed.
+    """
+    from hawkeye_mcp import display
+    from hawkeye_mcp.judge.evaluate import open_judge
+    from hawkeye_mcp.workloads import load
+
+    source, subject = read_kernel(kernel), load(workload)
+
+    async def judge(progress: Callable[[str], None]) -> "Profile":
+        async with open_judge(warm=tpu) as opened:
+            return await opened.profile(source, subject, tpu, progress=progress)
+
+    found = _judged(judge)
+    if as_json:
+        typer.echo(found.model_dump_json(indent=2))
+    else:
+        display.profile(found, _console())
+    raise typer.Exit(_exit_code(found.status))
+
+
+Outcome = TypeVar("Outcome")
+
+
+def _judged(judge: Callable[[Callable[[str], None]], Awaitable[Outcome]]) -> Outcome:
+    """Run one judgement with its stages shown; a fault of the harness ends the process with its own code."""
+    import anyio
+
+    try:
+        with _stages() as progress:
+            return anyio.run(judge, progress)
+    except Exception:
+        _harness_fault()
+
+
+def _harness_fault() -> NoReturn:
+    traceback.print_exc()
+    typer.echo("The harness failed, which is no fault of the kernel. `hawkeye doctor` says what is missing.", err=True)
+    raise typer.Exit(EXIT_HARNESS)
+
+
+def _exit_code(status: str) -> int:
+    return {"correct": 0, "harness_error": EXIT_HARNESS}.get(status, EXIT_OTHER_VERDICT)
+
+
+@contextmanager
+def _stages() -> Iterator[Callable[[str], None]]:
+    """Shows the latest stage on stderr while it lasts, if that is a terminal."""
+    console = _console(stderr=True)
+    if not console.is_terminal:
+        yield lambda stage: None
+        return
+    with console.status("starting the judge") as status:
+        yield lambda stage: status.update(stage)
+
+
+def _console(*, stderr: bool = False) -> "Console":
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, width=None if stream.isatty() else _PLAIN_WIDTH, highlight=False)
+
+
+# --- content
+
+
+@workloads_app.command("list")
+def list_workloads(as_json: JsonOption = False) -> None:
+    """List all workloads."""
+    from hawkeye_mcp import display, workloads
+
+    found = [workloads.load(name) for name in workloads.names()]
+    if as_json:
+        _print_json(
+            [{key: getattr(w, key) for key in ("name", "family", "summary", "flops", "least_bytes")} for w in found]
+        )
+    else:
+        display.workloads(found, _console())
+
+
+@workloads_app.command("show")
+def show_workload(
+    name: Annotated[str, typer.Argument(callback=_workload, help="Its name.")], as_json: JsonOption = False
+) -> None:
+    """Show one problem as an agent reads it: what to compute, on what shapes, how it is judged."""
+    from hawkeye_mcp import workloads
+
+    found = workloads.load(name)
+    statement = workloads.statement(found)
+    if as_json:
+        _print_json(found.model_dump(mode="json", exclude={"folder"}) | {"statement": statement})
+    else:
+        typer.echo(statement)
+
+
+@taxonomy_app.command("list")
+def list_cells(
+    tpu: Annotated[list[str] | None, typer.Option(callback=_tpus, help="Chip, repeatable; default: all.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the cells."""
+    from hawkeye_mcp import display, taxonomy
+
+    cells = [cell for chip in tpu or () for cell in taxonomy.rows(chip)]
+    if as_json:
+        _print_json([{key: getattr(cell, key) for key in ("row", "tpu", "title", "one_line")} for cell in cells])
+    else:
+        display.cells(cells, _console())
+
+
+@taxonomy_app.command("show")
+def show_cell(
+    row: Annotated[str, typer.Argument(help="Its row, such as 01_mxu_feed.")],
+    tpu: TpuOption = "v5e",
+    part: Annotated[str, typer.Option(callback=_part, help=f"One of {', '.join(PARTS)}.")] = "all",
+    as_json: JsonOption = False,
+) -> None:
+    """Show one cell, or one part of it exactly as its file stands."""
+    from hawkeye_mcp import taxonomy
+
+    try:
+        cell = taxonomy.cell(tpu, row)
+    except taxonomy.UnknownCell as error:
+        raise typer.BadParameter(str(error), param_hint="ROW") from None
+    texts = _parts(cell)
+    if as_json:
+        chosen = {part: cell.config if part == "config" else texts[part]} if part != "all" else {}
+        whole = cell.model_dump(mode="json")
+        _print_json({key: whole[key] for key in ("row", "tpu", "title", "one_line")} | chosen if chosen else whole)
+    elif part != "all":
+        typer.echo(texts[part], nl=False)
+    else:
+        typer.echo(f"# {cell.title} ({cell.tpu}, {cell.row})\n\n{texts['guide'].strip()}")
+        for title, kind, name in (("Naive kernel", "python", "naive"), ("Optimized kernel", "python", "optimized")):
+            typer.echo(f"\n## {title}\n\n```{kind}\n{texts[name].strip()}\n```")
+        typer.echo(f"\n## Configuration\n\n```json\n{texts['config'].strip()}\n```")
+
+
+def _parts(cell: "Cell") -> dict[str, str]:
+    return {
+        "guide": cell.guide,
+        "naive": cell.naive_kernel,
+        "optimized": cell.optimized_kernel,
+        "config": json.dumps(cell.config, indent=1) + "\n",
+    }
+
+
+def _print_json(value: object) -> None:
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+# --- this machine
+
+
+@app.command()
+def doctor(as_json: JsonOption = False) -> None:
+    """Say what this machine can do, and for each thing missing the command that brings it.
+
+    Exit code: 1 if something required is missing.
+    """
+    from hawkeye_mcp import doctor as checks
+
+    with _stages() as progress:
+        progress("asking the compiler for each TPU generation")
+        found = checks.diagnose()
+    if as_json:
+        _print_json({"ok": checks.exit_code(found) == 0, "checks": [check.model_dump() for check in found]})
+    else:
+        checks.show(found, _console())
+    raise typer.Exit(checks.exit_code(found))
+
+
+@app.command()
+def install(
+    client: Annotated[str, typer.Argument(callback=_client, help=f"One of {', '.join(clients.CLIENTS)}.")],
+    tpu: TpuOption = clients.DEFAULT_TPU,
+    condition: Annotated[
+        str, typer.Option(callback=_condition, help=f"What the agent may see: {', '.join(conditions.CONDITIONS)}.")
+    ] = clients.DEFAULT_CONDITION,
+    show: Annotated[bool, typer.Option("--print", help="Print the client's file instead of writing it.")] = False,
+    folder: Annotated[Path | None, typer.Option("--dir", file_okay=False, help="Write the client's file here.")] = None,
+) -> None:
+    """Register the MCP server with a client: the command that does it, or the file that the client reads.
+
+    Nothing is written without --dir, and no file that says something else is overwritten.
+    """
+    if show and folder:
+        raise typer.BadParameter("give --print or --dir, not both.", param_hint="--print")
+    about, files = clients.CLIENTS[client], clients.render(client, tpu=tpu, condition=condition)
+    if show:
+        for name, text in files.items():
+            if len(files) > 1:
+                typer.echo(f"{name}:", err=True)
+            typer.echo(text, nl=False)
+        return
+    if folder:
+        _write_all(folder, files)
+    typer.echo(f"{about.title} reads {about.goes_to}. To register the server with one command instead:")
+    typer.echo(f"  {clients.command(client, tpu=tpu, condition=condition)}")
+
+
+def _write_all(folder: Path, files: dict[str, str]) -> None:
+    """Write every file, or none if one exists with another text."""
+    try:
+        there = {
+            name: (folder / name).read_text(encoding="utf-8", errors="replace")
+            for name in files
+            if (folder / name).exists()
+        }
+        if differing := [name for name, text in there.items() if text != files[name]]:
+            for name in differing:
+                typer.echo(f"{folder / name} exists and says something else; merge this into it:", err=True)
+                typer.echo(files[name], err=True)
+            raise typer.Exit(EXIT_OTHER_VERDICT)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            if name not in there:
+                (folder / name).write_text(text, encoding="utf-8")
+            typer.echo(f"{folder / name}: {'already so' if name in there else 'written'}")
+    except OSError as error:
+        raise typer.BadParameter(f"{error.filename}: {error.strerror}", param_hint="--dir") from None
+
+
+@app.command()
+def baselines(
+    tpu: Annotated[list[str] | None, typer.Option(callback=_tpus, help="Chip, repeatable; default: all.")] = None,
+    workload: Annotated[
+        list[str] | None, typer.Option(callback=_workloads, help="Workload, repeatable; default: all.")
+    ] = None,
+) -> None:
+    """Predict the XLA baselines that are shipped: workloads/baselines/<tpu>.json. Minutes each; stops and goes on.
+
+    Those still current are kept. Exit code: 1 if one cannot be predicted.
+    """
+    import anyio
+
+    from hawkeye_mcp import display
+    from hawkeye_mcp.workloads import load
+
+    wanted = [(chip, load(name)) for chip in tpu or () for name in workload or ()]
+    table, failed = anyio.run(_baselines, wanted)
+    display.baselines(table, _console())
+    raise typer.Exit(EXIT_OTHER_VERDICT if failed else 0)
+
+
+async def _baselines(wanted: list[tuple[str, "Workload"]]) -> tuple[list[tuple[str, str, str, str]], int]:
+    """Bring each entry up to date, one after the other; rows of (chip, workload, time, how) and how many failed."""
+    from hawkeye_mcp.judge import baseline
+    from hawkeye_mcp.judge.workers import WorkerDied, WorkerError, WorkerPool, WorkerTimeout
+    from hawkeye_mcp.versions import versions
+
+    compilers = WorkerPool("compiler")
+    rows, failed = [], 0
+    try:
+        for number, (chip, workload) in enumerate(wanted, start=1):
+            typer.echo(f"[{number}/{len(wanted)}] {chip} {workload.name}", err=True)
+            try:
+                found = baseline.known(workload, chip, versions())
+                found = found or await baseline.compute(workload, chip, versions(), compilers)
+            except (WorkerDied, WorkerError, WorkerTimeout, OSError) as error:
+                failed += 1
+                typer.echo(f"  failed: {type(error).__name__}: {error}", err=True)
+                rows.append((chip, workload.name, "", "failed"))
+                continue
+            _keep(baseline.shipped_path(chip), workload.name, found.model_dump(mode="json"))
+            rows.append((chip, workload.name, f"{found.us:.6g}", found.method))
+    finally:
+        await compilers.close()
+    return rows, failed
+
+
+def _keep(path: Path, name: str, entry: dict[str, object]) -> None:
+    """Put one entry into the file, in the order of names; atomic, and nothing is written if it is there already."""
+    from hawkeye_mcp.judge.baseline import write_json
+
+    shipped = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if shipped.get(name) != entry:
+        write_json(path, dict(sorted((shipped | {name: entry}).items())))
+        path.chmod(0o644)  # a temporary file's own mode would keep other users from reading it
+
+
+if __name__ == "__main__":
+    app()
