@@ -5,12 +5,13 @@ stdout carries the result alone (one JSON object or list with --json); progress 
 """
 
 import json
+import signal
 import sys
 import traceback
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -146,7 +147,7 @@ def main(
 def evaluate(
     workload: WorkloadOption, kernel: KernelOption, tpu: TpuOption = "v5e", as_json: JsonOption = False
 ) -> None:
-    """Judge one kernel file: is it correct, and how fast is it against XLA.
+    """Judge one kernel file: correct, and how fast?
 
     Exit code: 0 correct, 1 any other verdict, 2 wrong usage, 3 the harness failed.
     """
@@ -172,7 +173,9 @@ def evaluate(
 def profile(
     workload: WorkloadOption, kernel: KernelOption, tpu: TpuOption = "v5e", as_json: JsonOption = False
 ) -> None:
-    """See where a kernel file's predicted time goes: counters, memory, diagnosis. Correctness is not checked.
+    """See where a kernel's predicted time goes.
+
+    Counters, memory and diagnosis from the compiler's own schedule; correctness is not checked.
 
     Exit code: 0 profiled, 1 any other verdict, 2 wrong usage, 3 the harness failed.
     """
@@ -198,20 +201,41 @@ Outcome = TypeVar("Outcome")
 
 
 def _judged(judge: Callable[[Callable[[str], None]], Awaitable[Outcome]]) -> Outcome:
-    """Run one judgement with its stages shown; a fault of the harness ends the process with its own code."""
+    """Run one judgement with its stages shown; a fault of the harness or a signal ends the process."""
     import anyio
 
     try:
         with _stages() as progress:
-            return anyio.run(judge, progress)
+            found = anyio.run(_until_signal, judge, progress)
     except Exception:
-        _harness_fault()
+        traceback.print_exc()
+        typer.echo("The harness failed: no fault of the kernel. `hawkeye doctor` says what is missing.", err=True)
+        raise typer.Exit(EXIT_HARNESS) from None
+    if isinstance(found, signal.Signals):
+        typer.echo(f"Stopped by {found.name}; nothing was judged.", err=True)
+        raise typer.Exit(128 + found)
+    return found
 
 
-def _harness_fault() -> NoReturn:
-    traceback.print_exc()
-    typer.echo("The harness failed, which is no fault of the kernel. `hawkeye doctor` says what is missing.", err=True)
-    raise typer.Exit(EXIT_HARNESS)
+async def _until_signal(
+    judge: Callable[[Callable[[str], None]], Awaitable[Outcome]], progress: Callable[[str], None]
+) -> Outcome | signal.Signals:
+    """The outcome, or the signal that came first; either way the judge's processes and folders are gone."""
+    import anyio
+
+    ended: list[Outcome | signal.Signals] = []
+    async with anyio.create_task_group() as tasks:
+
+        async def watch() -> None:
+            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+                async for number in signals:
+                    ended.append(signal.Signals(number))
+                    tasks.cancel_scope.cancel()
+
+        tasks.start_soon(watch)
+        ended.append(await judge(progress))
+        tasks.cancel_scope.cancel()
+    return ended[0]
 
 
 def _exit_code(status: str) -> int:
@@ -255,7 +279,8 @@ def list_workloads(as_json: JsonOption = False) -> None:
 
 @workloads_app.command("show")
 def show_workload(
-    name: Annotated[str, typer.Argument(callback=_workload, help="Its name.")], as_json: JsonOption = False
+    name: Annotated[str, typer.Argument(metavar="NAME", callback=_workload, help="Its name.")],
+    as_json: JsonOption = False,
 ) -> None:
     """Show one problem as an agent reads it: what to compute, on what shapes, how it is judged."""
     from hawkeye_mcp import workloads
@@ -285,7 +310,7 @@ def list_cells(
 
 @taxonomy_app.command("show")
 def show_cell(
-    row: Annotated[str, typer.Argument(help="Its row, such as 01_mxu_feed.")],
+    row: Annotated[str, typer.Argument(metavar="ROW", help="Its row, such as 01_mxu_feed.")],
     tpu: TpuOption = "v5e",
     part: Annotated[str, typer.Option(callback=_part, help=f"One of {', '.join(PARTS)}.")] = "all",
     as_json: JsonOption = False,
@@ -329,9 +354,9 @@ def _print_json(value: object) -> None:
 
 @app.command()
 def doctor(as_json: JsonOption = False) -> None:
-    """Say what this machine can do, and for each thing missing the command that brings it.
+    """Say what this machine can do and what it lacks.
 
-    Exit code: 1 if something required is missing.
+    For each thing missing it prints the command that brings it. Exit code: 1 if something required is missing.
     """
     from hawkeye_mcp import doctor as checks
 
@@ -347,7 +372,9 @@ def doctor(as_json: JsonOption = False) -> None:
 
 @app.command()
 def install(
-    client: Annotated[str, typer.Argument(callback=_client, help=f"One of {', '.join(clients.CLIENTS)}.")],
+    client: Annotated[
+        str, typer.Argument(metavar="CLIENT", callback=_client, help=f"One of {', '.join(clients.CLIENTS)}.")
+    ],
     tpu: TpuOption = clients.DEFAULT_TPU,
     condition: Annotated[
         str, typer.Option(callback=_condition, help=f"What the agent may see: {', '.join(conditions.CONDITIONS)}.")
@@ -355,7 +382,9 @@ def install(
     show: Annotated[bool, typer.Option("--print", help="Print the client's file instead of writing it.")] = False,
     folder: Annotated[Path | None, typer.Option("--dir", file_okay=False, help="Write the client's file here.")] = None,
 ) -> None:
-    """Register the MCP server with a client: the command that does it, or the file that the client reads.
+    """Register the MCP server with a coding agent.
+
+    Prints the one command that does it; --print and --dir give the file that the client reads.
 
     Nothing is written without --dir, and no file that says something else is overwritten.
     """
@@ -403,9 +432,10 @@ def baselines(
         list[str] | None, typer.Option(callback=_workloads, help="Workload, repeatable; default: all.")
     ] = None,
 ) -> None:
-    """Predict the XLA baselines that are shipped: workloads/baselines/<tpu>.json. Minutes each; stops and goes on.
+    """Predict the XLA baselines that are shipped.
 
-    Those still current are kept. Exit code: 1 if one cannot be predicted.
+    Writes workloads/baselines/<tpu>.json, one entry at a time, some taking minutes; run again, it goes on where it
+    stopped and keeps what is still current. Exit code: 1 if one cannot be predicted.
     """
     import anyio
 

@@ -13,7 +13,7 @@ from hawkeye_mcp.workloads import Workload
 
 _COLOUR = {"correct": "bold green", "harness_error": "bold magenta"}
 _SHOWN_COMPILER_LINES = 12
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def evaluation(found: Evaluation, console: Console) -> None:
@@ -73,7 +73,7 @@ def baselines(rows: Iterable[tuple[str, str, str, str]], console: Console) -> No
 
 
 def plain(text: str) -> Text:
-    """Text without control characters, which could move the cursor or rewrite what stands above."""
+    """Text without control characters, which could rewrite what stands above, and without lone surrogates."""
     return Text(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
@@ -85,12 +85,13 @@ def _headline(found: Evaluation | Profile, status: str, console: Console) -> Non
 
 
 def _timing(timing: Timing, console: Console) -> None:
+    console.print()
     if timing.ops:
         table = _table("operation", ">calls", ">schedule us", ">HBM us", "bound", ">us", "method")
         for op in timing.ops:
             terms = (_us(op.static_us), _us(op.hbm_floor_us))
             table.add_row(plain(op.name), str(op.calls), *terms, op.bound, _us(op.us), op.method)
-        console.print(table)
+        console.print(table, end="\n\n")
     least = " at least" if timing.lower_bound else ""
     times = f"candidate{least} {_us(timing.candidate_us)} us, XLA baseline {_us(timing.baseline_us)} us"
     if timing.speedup is not None:
@@ -120,7 +121,7 @@ def _counters(title: str, counters: list[Counter], console: Console) -> None:
     table = _table(title, ">value", "unit")
     for counter in counters:
         table.add_row(plain(counter.name), f"{counter.value:,.12g}", counter.unit)
-    console.print(table)
+    console.print(table, end="\n\n")
 
 
 def _diagnosis(found: Diagnosis | None, console: Console) -> None:

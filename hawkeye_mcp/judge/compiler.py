@@ -47,13 +47,20 @@ def compile_artifact(artifact_b64: str, tpu: str) -> dict[str, Any]:
     }
 
 
-def predict_kernels(artifact_b64: str, tpu: str) -> dict[str, Any]:
-    """Cycles of each Mosaic kernel of an artifact, each alone, sampled."""
+def plan_kernels(artifact_b64: str, tpu: str) -> dict[str, Any]:
+    """The grids to profile of each Mosaic kernel of an artifact; nothing is compiled."""
     from hawkeye_mcp import artifact
     from hawkeye_mcp.profiler import static_profile
 
-    program = artifact.read(base64.b64decode(artifact_b64))
-    return {"kernels": static_profile.predict_kernels(program, tpu), "peaks": static_profile.peaks(tpu)}
+    return {"kernels": static_profile.plan_kernels(artifact.read(base64.b64decode(artifact_b64)), tpu)}
+
+
+def profile_point(artifact_b64: str, tpu: str, kernel: int, point: list[int]) -> dict[str, Any]:
+    """Cycles of one kernel of an artifact with one grid."""
+    from hawkeye_mcp import artifact
+    from hawkeye_mcp.profiler import static_profile
+
+    return static_profile.profile_point(artifact.read(base64.b64decode(artifact_b64)), tpu, kernel, point)
 
 
 def profile_around(artifact_b64: str, tpu: str) -> dict[str, Any]:
@@ -101,7 +108,8 @@ def count(artifact_b64: str, tpu: str) -> dict[str, Any]:
 HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
     "count": count,
     "compile": compile_artifact,
-    "predict_kernels": predict_kernels,
+    "plan": plan_kernels,
+    "profile_point": profile_point,
     "profile_around": profile_around,
     "compile_baseline": compile_baseline,
     "warm": warm,

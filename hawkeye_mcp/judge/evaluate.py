@@ -6,6 +6,7 @@ The process that runs this never imports jax and never runs a candidate's Python
 import contextlib
 import datetime
 import hashlib
+import math
 import os
 import time
 import uuid
@@ -41,6 +42,7 @@ Progress = Callable[[str], None]
 SEEDS = {"check": 3, "full": 1}
 LIMITS_S = {
     "audit": 60.0,
+    "plan": 60.0,
     "check": 180.0,
     "full": 900.0,
     "compile": 180.0,
@@ -315,15 +317,7 @@ class Judge:
 
         async def predict() -> None:
             with work.stage("predict"):
-                try:
-                    replies["predict"] = await self._pools["profiler"].call(
-                        "predict_kernels",
-                        LIMITS_S["predict"],
-                        artifact_b64=work.artifacts["full"]["tpu"],
-                        tpu=work.tpu,
-                    )
-                except (WorkerDied, WorkerTimeout, WorkerError) as error:
-                    notes.append(f"static profile unavailable: {str(error)[:500]}")
+                replies["kernels"] = await self._profiled(work, notes)
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(compile_as_is)
@@ -338,10 +332,10 @@ class Judge:
                 text,
             )
         work.peaks = compiled["peaks"]
-        costs = await self._costs(work, compiled["ops"], replies.get("predict"), notes)
+        kernels = replies["kernels"]
+        costs = await self._costs(work, compiled["ops"], kernels, notes)
         rates = {key: work.peaks[key] for key in ("clock_hz", "hbm_bytes_per_s")}
         ops = [time for cost in costs if (time := op_time(cost, **rates)) and (time.us or time.hbm_floor_us)]
-        kernels = replies["predict"]["kernels"] if "predict" in replies else []
         complete = bool(kernels) and all(k["cycles"] is not None for k in kernels)
         lower_bound = any("lower bound" in note or "unknown" in note for note in notes)
         candidate_us = total_us(ops) if complete else None
@@ -377,15 +371,43 @@ class Judge:
                 compiler_message=str(error),
             ) from error
 
+    async def _profiled(self, work: _Work, notes: list[str]) -> list[dict[str, Any]]:
+        """Each kernel's plan with its cycles over the whole grid (None where the profile is unavailable)."""
+        artifact = {"artifact_b64": work.artifacts["full"]["tpu"], "tpu": work.tpu}
+        reply = await self._pools["profiler"].call("plan", LIMITS_S["plan"], **artifact)
+        kernels: list[dict[str, Any]] = reply["kernels"]
+
+        async def profile(kernel: dict[str, Any], number: int, at: int) -> None:
+            point = kernel["points"][at]
+            try:
+                reply = await self._pools["profiler"].call(
+                    "profile_point", LIMITS_S["predict"], **artifact, kernel=number, point=point
+                )
+                kernel["point_cycles"][at] = reply["cycles"]
+            except (WorkerDied, WorkerTimeout, WorkerError) as error:
+                notes.append(f"kernel {kernel['name']}: static profile unavailable: {str(error)[:300]}")
+
+        async with anyio.create_task_group() as tasks:
+            for number, kernel in enumerate(kernels):
+                kernel["point_cycles"] = [None] * len(kernel["points"])
+                steps = [math.prod(point) for point in kernel["points"]]
+                for at in sorted(range(len(steps)), key=steps.__getitem__, reverse=True):
+                    tasks.start_soon(profile, kernel, number, at)
+        for kernel in kernels:
+            known = [cycles for cycles in kernel["point_cycles"] if cycles is not None]
+            whole = bool(known) and len(known) == len(kernel["points"])
+            kernel["cycles"] = sum(w * c for w, c in zip(kernel["weights"], known, strict=True)) if whole else None
+        return kernels
+
     async def _costs(
-        self, work: _Work, ops: list[dict[str, Any]], predicted: dict[str, Any] | None, notes: list[str]
+        self, work: _Work, ops: list[dict[str, Any]], kernels: list[dict[str, Any]], notes: list[str]
     ) -> list[Cost]:
         """Costs of the kernels from their profile, of everything around them from a profile in place or XLA's estimate."""
         costs = []
         placed = {op["point"]: op["on_chip"] for op in ops if op["mosaic"]}
-        for number, kernel in enumerate(predicted["kernels"] if predicted else []):
+        for number, kernel in enumerate(kernels):
             notes += kernel["notes"]
-            method = "static_profile_sampled" if kernel["sampled"] else "static_profile"
+            method = "static_profile_sampled" if len(kernel["points"]) > 1 else "static_profile"
             if not kernel["calls"]:
                 notes.append(f"kernel {kernel['name']}: runs in a loop of unknown length, so its time is a lower bound")
             costs.append(
@@ -556,7 +578,7 @@ async def open_judge(*, warm: str | None = None) -> AsyncIterator[Judge]:
     pools = {
         "verifier": WorkerPool("verifier", max(1, cores // 2)),
         "compiler": WorkerPool("compiler", max(1, cores // 2)),
-        "profiler": WorkerPool("profiler", max(1, cores // 2)),
+        "profiler": WorkerPool("profiler", cores),
         "tracer": WorkerPool("tracer", 1),
     }
     async with anyio.create_task_group() as tasks:

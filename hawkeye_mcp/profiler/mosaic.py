@@ -227,7 +227,9 @@ def _interpret(function: ir.Operation, points: list[np.ndarray]) -> list[np.ndar
         if name == "func.return":
             return [_known(values, v) for v in operands]
         if name == "arith.constant":
-            values[op.operation.results[0]] = np.int64(ir.IntegerAttr(op.operation.attributes["value"]).value)
+            values[op.operation.results[0]] = np.asarray(
+                ir.IntegerAttr(op.operation.attributes["value"]).value, np.int64
+            )
             continue
         if not name.startswith("arith."):
             raise DataDependent(f"an index map uses {name}")

@@ -15,6 +15,8 @@ from hawkeye_mcp.profiler.mosaic import MosaicCall
 DATA = -1  # the label of values read from memory, beside the axes' numbers
 Labels = frozenset[int]
 _NONE: Labels = frozenset()
+# operations that steer control flow, and how many of their first operands decide
+_DECIDING = {"scf.if": 1, "scf.index_switch": 1, "scf.condition": 1, "scf.for": 3}
 _SCALAR_READS = ("memref.load", "vector.extract", "tpu.load_scalar", "tpu.sem_read")
 
 
@@ -46,10 +48,8 @@ class _Flow:
             op = each.operation
             name = op.name.removeprefix("stable_mosaic.")
             labels = self._outgoing(op, name)
-            # a branch decides by its condition alone, a counted loop by its bounds, its first three operands
-            if name in ("scf.if", "scf.for", "scf.while", "scf.index_switch"):
-                n = {"scf.if": 1, "scf.index_switch": 1, "scf.for": 3}.get(name, len(op.operands))
-                self.reached.update(self._union(list(op.operands)[:n]))
+            if name in _DECIDING:
+                self.reached.update(self._union(list(op.operands)[: _DECIDING[name]]))
             for result in op.results:
                 self._labels[result] = labels
             for inner in (block for region in op.regions for block in region):

@@ -6,7 +6,6 @@ program; nothing has to be read from files.
 
 import dataclasses
 import functools
-import time
 from pathlib import Path
 from typing import Any
 
@@ -74,46 +73,34 @@ def _split_axis(call: MosaicCall) -> int | None:
     return None
 
 
-def predict_kernels(program: Program, tpu: str) -> list[dict[str, Any]]:
-    """One entry for each Mosaic kernel: cycles over its whole grid, HBM bytes, how they were found."""
+def plan_kernels(program: Program, tpu: str) -> list[dict[str, Any]]:
+    """One entry for each Mosaic kernel: what to profile of it, how to add that up, and what crosses HBM."""
     found = []
     with program.context:
         for call in mosaic_calls(program):
-            entry: dict[str, Any] = {
-                "name": call.name,
-                "grid": list(call.grid),
-                "calls": call.calls,
-                "notes": [],
-            }
+            entry: dict[str, Any] = {"name": call.name, "grid": list(call.grid), "calls": call.calls, "notes": []}
             try:
                 entry["window_bytes"] = [0] * call.prefetched + call.window_bytes()
             except DataDependent as reason:
-                entry |= {
-                    "window_bytes": None,
-                    "notes": [f"kernel {call.name}: HBM traffic unknown, {reason}"],
-                }
+                entry |= {"window_bytes": None, "notes": [f"kernel {call.name}: HBM traffic unknown, {reason}"]}
             if call.dynamic_grid:
-                entry |= {"cycles": None, "sampled": False, "vmem_bytes": None}
+                entry |= {"points": [], "weights": []}
                 entry["notes"].append(f"kernel {call.name}: its grid is computed at run time and cannot be predicted")
-                found.append(entry)
-                continue
-            plan, notes = plan_for(call, CHIPS[tpu].cores)
-            entry["notes"] += notes
-            start = time.monotonic()
-            compiled = compile_exported(cut_out(call, plan.points), tpu)
-            points = {op.point: op for op in hlo.ops(compiled.as_text()) if op.point is not None}
-            cycles = [points[i].profile_cycles for i in range(len(plan.points))]
-            known = [c for c in cycles if c is not None]
-            entry |= {
-                "points": [list(p) for p in plan.points],
-                "point_cycles": cycles,
-                "cycles": plan.total(known) if len(known) == len(cycles) else None,
-                "sampled": plan.sampled,
-                "vmem_bytes": max((points[i].vmem_bytes or 0 for i in points), default=None),
-                "seconds": time.monotonic() - start,
-            }
+            else:
+                plan, notes = plan_for(call, CHIPS[tpu].cores)
+                entry |= {"points": [list(point) for point in plan.points], "weights": list(plan.weights)}
+                entry["notes"] += notes
             found.append(entry)
     return found
+
+
+def profile_point(program: Program, tpu: str, kernel: int, point: list[int]) -> dict[str, Any]:
+    """Cycles that the static profile predicts for one kernel, alone, with one grid; None if it predicts none."""
+    with program.context:
+        call = mosaic_calls(program)[kernel]
+        compiled = compile_exported(cut_out(call, [point]), tpu)
+        (op,) = (op for op in hlo.ops(compiled.as_text()) if op.point is not None)
+    return {"cycles": op.profile_cycles, "vmem_bytes": op.vmem_bytes}
 
 
 def count_kernels(program: Program, tpu: str, dump: Path) -> dict[str, Any]:
