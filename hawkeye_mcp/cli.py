@@ -86,13 +86,7 @@ def _one_of(value: str, legal: Sequence[str] | dict[str, clients.Client]) -> str
     return value
 
 
-def _kernel(path: Path) -> Path:
-    """The file, once it is known to hold a text that can be judged."""
-    read_kernel(path)
-    return path
-
-
-def read_kernel(path: Path) -> str:
+def read_kernel(name: str) -> str:
     """The text of a kernel file.
 
     Raises:
@@ -100,6 +94,7 @@ def read_kernel(path: Path) -> str:
     """
     from hawkeye_mcp.tools.arguments import LARGEST_KERNEL_BYTES
 
+    path = Path(name)
     try:
         with path.open("rb") as stream:
             data = stream.read(LARGEST_KERNEL_BYTES + 1)
@@ -116,12 +111,16 @@ def read_kernel(path: Path) -> str:
 
 
 WorkloadOption = Annotated[
-    str, typer.Option("--workload", callback=_workload, help="What to compute; see `hawkeye workloads list`.")
+    str,
+    typer.Option(
+        "--workload", metavar="NAME", callback=_workload, help="What to compute; see `hawkeye workloads list`."
+    ),
 ]
 KernelOption = Annotated[
-    Path, typer.Option("--kernel", callback=_kernel, help="Python file that defines workload(...).")
+    str,
+    typer.Option("--kernel", parser=read_kernel, metavar="FILE", help="Python file that defines workload(...)."),
 ]
-TpuOption = Annotated[str, typer.Option("--tpu", callback=_tpu, help=f"Chip: {', '.join(TPUS)}.")]
+TpuOption = Annotated[str, typer.Option("--tpu", metavar="CHIP", callback=_tpu, help=f"Chip: {', '.join(TPUS)}.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
 
 
@@ -155,11 +154,11 @@ def evaluate(
     from hawkeye_mcp.judge.evaluate import open_judge
     from hawkeye_mcp.workloads import load
 
-    source, subject = read_kernel(kernel), load(workload)
+    subject = load(workload)
 
     async def judge(progress: Callable[[str], None]) -> "Evaluation":
         async with open_judge(warm=tpu) as opened:
-            return await opened.evaluate(source, subject, tpu, progress=progress)
+            return await opened.evaluate(kernel, subject, tpu, progress=progress)
 
     found = _judged(judge)
     if as_json:
@@ -183,11 +182,11 @@ def profile(
     from hawkeye_mcp.judge.evaluate import open_judge
     from hawkeye_mcp.workloads import load
 
-    source, subject = read_kernel(kernel), load(workload)
+    subject = load(workload)
 
     async def judge(progress: Callable[[str], None]) -> "Profile":
         async with open_judge(warm=tpu) as opened:
-            return await opened.profile(source, subject, tpu, progress=progress)
+            return await opened.profile(kernel, subject, tpu, progress=progress)
 
     found = _judged(judge)
     if as_json:
@@ -295,7 +294,9 @@ def show_workload(
 
 @taxonomy_app.command("list")
 def list_cells(
-    tpu: Annotated[list[str] | None, typer.Option(callback=_tpus, help="Chip, repeatable; default: all.")] = None,
+    tpu: Annotated[
+        list[str] | None, typer.Option(metavar="CHIP", callback=_tpus, help="Chip, repeatable; default: all.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the cells."""
@@ -312,7 +313,7 @@ def list_cells(
 def show_cell(
     row: Annotated[str, typer.Argument(metavar="ROW", help="Its row, such as 01_mxu_feed.")],
     tpu: TpuOption = "v5e",
-    part: Annotated[str, typer.Option(callback=_part, help=f"One of {', '.join(PARTS)}.")] = "all",
+    part: Annotated[str, typer.Option(metavar="PART", callback=_part, help=f"One of {', '.join(PARTS)}.")] = "all",
     as_json: JsonOption = False,
 ) -> None:
     """Show one cell, or one part of it exactly as its file stands."""
@@ -377,10 +378,15 @@ def install(
     ],
     tpu: TpuOption = clients.DEFAULT_TPU,
     condition: Annotated[
-        str, typer.Option(callback=_condition, help=f"What the agent may see: {', '.join(conditions.CONDITIONS)}.")
+        str,
+        typer.Option(
+            metavar="NAME", callback=_condition, help=f"What the agent may see: {', '.join(conditions.CONDITIONS)}."
+        ),
     ] = clients.DEFAULT_CONDITION,
     show: Annotated[bool, typer.Option("--print", help="Print the client's file instead of writing it.")] = False,
-    folder: Annotated[Path | None, typer.Option("--dir", file_okay=False, help="Write the client's file here.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--dir", metavar="DIR", file_okay=False, help="Write the client's file here.")
+    ] = None,
 ) -> None:
     """Register the MCP server with a coding agent.
 
@@ -427,9 +433,11 @@ def _write_all(folder: Path, files: dict[str, str]) -> None:
 
 @app.command()
 def baselines(
-    tpu: Annotated[list[str] | None, typer.Option(callback=_tpus, help="Chip, repeatable; default: all.")] = None,
+    tpu: Annotated[
+        list[str] | None, typer.Option(metavar="CHIP", callback=_tpus, help="Chip, repeatable; default: all.")
+    ] = None,
     workload: Annotated[
-        list[str] | None, typer.Option(callback=_workloads, help="Workload, repeatable; default: all.")
+        list[str] | None, typer.Option(metavar="NAME", callback=_workloads, help="Workload, repeatable; default: all.")
     ] = None,
 ) -> None:
     """Predict the XLA baselines that are shipped.
