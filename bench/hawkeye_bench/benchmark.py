@@ -94,9 +94,7 @@ def unverified_s(stages: dict[str, float]) -> float:
     return sum(stages.get(name, 0.0) for name in ("trace", "audit", "baseline")) + side_by_side
 
 
-async def soak(
-    evaluations: int, kernels: dict[str, str], folder: Path
-) -> tuple[list[Sample], list[Footprint]]:
+async def soak(evaluations: int, kernels: dict[str, str], folder: Path) -> tuple[list[Sample], list[Footprint]]:
     """Judge `evaluations` distinct texts in one server, and look at its processes and files along the way.
 
     The first text of each workload only warms the server up and is not among the samples.
@@ -116,9 +114,7 @@ async def soak(
     env = {"TMPDIR": str(temporary)}
     if "XDG_CACHE_HOME" in os.environ:
         env["XDG_CACHE_HOME"] = os.environ["XDG_CACHE_HOME"]
-    server = StdioServerParameters(
-        command=sys.executable, args=["-m", "hawkeye_mcp.server", *arguments], env=env
-    )
+    server = StdioServerParameters(command=sys.executable, args=["-m", "hawkeye_mcp.server", *arguments], env=env)
     samples: list[Sample] = []
     looks: list[Footprint] = []
     with (folder / "server.log").open("w", encoding="utf-8") as errors:
@@ -253,9 +249,7 @@ def _shown(value: Spread) -> str:
 
 def main(
     evaluations: Annotated[int, typer.Option(min=3, help="Evaluations in one server.")] = 200,
-    out: Annotated[
-        Path | None, typer.Option(help="JSON file; a .md is written beside it.", dir_okay=False)
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="JSON file; a .md is written beside it.", dir_okay=False)] = None,
     kernels: Annotated[Path, typer.Option(help="Folder with a correct kernel per workload.")] = _KERNELS,
 ) -> None:
     """Measure what an evaluation costs on this machine, and whether a server grows over many of them."""

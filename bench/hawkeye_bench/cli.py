@@ -38,9 +38,7 @@ def main(
     agent: Annotated[str, typer.Option(help=f"Who writes the kernels: {', '.join(AGENTS)}.")] = "minimal",
     condition: Annotated[
         list[str] | None,
-        typer.Option(
-            help=f"What the agent may see; repeatable: {', '.join(CONDITIONS)}.", show_default="none"
-        ),
+        typer.Option(help=f"What the agent may see; repeatable: {', '.join(CONDITIONS)}.", show_default="none"),
     ] = None,
     workloads: Annotated[str, typer.Option(help="Names, separated by commas; default: all.")] = "",
     tpu: Annotated[str, typer.Option(help=f"Chip to optimise for: {', '.join(TPUS)}.")] = "v5e",
@@ -59,9 +57,7 @@ def main(
     max_minutes: Annotated[float, typer.Option(min=0.1, help="Wall time of the agent per run.")] = 60.0,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder of the runs; the same folder again goes on where it stopped.", file_okay=False
-        ),
+        typer.Option(help="Folder of the runs; the same folder again goes on where it stopped.", file_okay=False),
     ] = None,
 ) -> None:
     """Run an agent on real workloads, with and without the taxonomy, and compare the kernels.
@@ -147,9 +143,7 @@ def _run(plan: Plan, agent: Agent, folder: Path) -> int:
     return 130 if interrupted else int(bool(missing))
 
 
-def _with_progress(
-    plan: Plan, agent: Agent, folder: Path, outcomes: list[Run], console: Console, total: int
-) -> None:
+def _with_progress(plan: Plan, agent: Agent, folder: Path, outcomes: list[Run], console: Console, total: int) -> None:
     """Run the plan with a live display on a terminal, else with a line for each step."""
 
     def finish(run: Run) -> None:

@@ -81,9 +81,7 @@ async def run_all(
         return
     async with judge_factory() as judge:
         for workload, condition, repeat in to_do:
-            on_run(
-                await run_one(plan, agent, out, workload, condition, repeat, progress, judge, server_command)
-            )
+            on_run(await run_one(plan, agent, out, workload, condition, repeat, progress, judge, server_command))
 
 
 async def run_one(
@@ -143,13 +141,9 @@ async def run_one(
 def prompt(plan: Plan, workload: str, condition: str) -> str:
     """What the agent is told; the loop comes from the server's own gate, so nothing withheld is mentioned."""
     template = Template((Path(__file__).parent / "agents" / "prompt.md").read_text(encoding="utf-8"))
-    budget = (
-        f"{plan.max_evaluations} evaluations" if plan.max_evaluations else "as many evaluations as you need"
-    )
+    budget = f"{plan.max_evaluations} evaluations" if plan.max_evaluations else "as many evaluations as you need"
     loop = conditions.loop(conditions.parse(condition))
-    return template.substitute(
-        workload=workload, tpu=plan.tpu, evaluations=budget, turns=plan.max_turns, loop=loop
-    )
+    return template.substitute(workload=workload, tpu=plan.tpu, evaluations=budget, turns=plan.max_turns, loop=loop)
 
 
 def best(log: list[dict[str, Any]]) -> Best | None:
@@ -168,9 +162,7 @@ def _is_verdict(line: dict[str, Any]) -> bool:
     return line.get("event") == "verdict" and line.get("kind") == "evaluate"
 
 
-def _server(
-    plan: Plan, folder: Path, workload: str, condition: str, command: list[str]
-) -> StdioServerParameters:
+def _server(plan: Plan, folder: Path, workload: str, condition: str, command: list[str]) -> StdioServerParameters:
     arguments = {
         "--condition": condition,
         "--tpu": plan.tpu,

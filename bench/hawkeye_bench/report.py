@@ -54,20 +54,14 @@ def summary(runs: list[Run]) -> RenderableType:
         parts.append(Text(f"Model: {model}"))
     sources = sorted({run.source for run in runs if run.source})
     if sources:
-        parts.append(
-            Text(f"Speedups are {' or '.join(sources)}, of the best kernel judged again from scratch.")
-        )
+        parts.append(Text(f"Speedups are {' or '.join(sources)}, of the best kernel judged again from scratch."))
     ratios = paired_ratios(runs)
     for workload, ratio in ratios.items():
         parts.append(Text(f"{WITH}/{WITHOUT} on {workload}: {ratio:.3f}"))
     if ratios:
-        parts.append(
-            Text(f"{WITH}/{WITHOUT}, geometric mean of {len(ratios)}: {geometric_mean(ratios.values()):.3f}")
-        )
+        parts.append(Text(f"{WITH}/{WITHOUT}, geometric mean of {len(ratios)}: {geometric_mean(ratios.values()):.3f}"))
     if ratios and any("not a language model" in run.model for run in runs):
-        parts.append(
-            Text("A fixed procedure made these kernels: the ratio is no evidence about the taxonomy.")
-        )
+        parts.append(Text("A fixed procedure made these kernels: the ratio is no evidence about the taxonomy."))
     parts += [Text(f"{run.workload} {run.condition}: {run.error}") for run in runs if run.error]
     return Group(*parts)
 

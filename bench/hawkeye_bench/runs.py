@@ -40,9 +40,7 @@ class Run(BaseModel):
     source: Literal["predicted", "measured"] | None = None
     lower_bound: bool = False
     kernel_sha256: str | None = Field(None, description="The best kernel, beside the call log in kernels/.")
-    first_speedup: float | None = Field(
-        None, description="What the agent's own session was told of that kernel."
-    )
+    first_speedup: float | None = Field(None, description="What the agent's own session was told of that kernel.")
     judged_again: str | None = Field(None, description="Status of the second judgement.")
     evaluations: int = Field(0, description="Verdicts reached in the session, from the server's call log.")
     tool_calls: dict[str, int] = Field({}, description="Calls by tool, from the server's call log.")
@@ -95,9 +93,7 @@ def keep_plan(out: Path, plan: Plan) -> None:
             if name in fixed and getattr(before, name) != getattr(plan, name)
         ]
         if changed:
-            raise PlanDiffers(
-                f"{out} was made with other parameters ({'; '.join(changed)}). Use another --out."
-            )
+            raise PlanDiffers(f"{out} was made with other parameters ({'; '.join(changed)}). Use another --out.")
         plan = plan.model_copy(
             update={
                 "workloads": list(dict.fromkeys(before.workloads + plan.workloads)),

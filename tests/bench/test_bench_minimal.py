@@ -95,9 +95,7 @@ async def test_busy_answers_are_retried(tmp_path):
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(("answers", "requests"), [([500] * 3, 3), ([401], 1), ([404], 1)])
-async def test_an_endpoint_that_fails_breaks_the_run_which_is_left_to_be_repeated(
-    tmp_path, answers, requests
-):
+async def test_an_endpoint_that_fails_breaks_the_run_which_is_left_to_be_repeated(tmp_path, answers, requests):
     run, endpoint = await play(tmp_path, answers)
     assert (run.status, run.stop, len(endpoint.requests)) == ("broken", "broken", requests)
     assert f"HTTP {answers[-1]}" in run.error

@@ -41,9 +41,7 @@ class Blocks:
             return f"{self.rows} rows per block"
         whole_rows = self.fused and recipe.needs_rows
         blocks = f"blocks m={self.m} n={'all' if whole_rows else self.n} k={self.k}"
-        return (
-            blocks if not recipe.tail else f"{blocks}, tail {'fused' if self.fused else 'in a second kernel'}"
-        )
+        return blocks if not recipe.tail else f"{blocks}, tail {'fused' if self.fused else 'in a second kernel'}"
 
 
 def vmem_bytes(recipe: Recipe, blocks: Blocks, shape: tuple[int, int, int]) -> int:
@@ -129,9 +127,7 @@ def _tail_loop(recipe: Recipe, source: str, chunk: str) -> str:
     short.
     """
     loads = "".join(
-        f", {name}_ref[...].astype(jnp.float32)"
-        if kind == "row"
-        else f", {name}_ref[at, :].astype(jnp.float32)"
+        f", {name}_ref[...].astype(jnp.float32)" if kind == "row" else f", {name}_ref[at, :].astype(jnp.float32)"
         for name, kind in recipe.operands
     )
     return f"""
@@ -157,8 +153,7 @@ def _row_kernel(recipe: Recipe) -> str:
     specs = ["by_rows" if kind == "full" else "one_row" for _, kind in recipe.operands]
     main = recipe.main
     operands = ", ".join(
-        f"{name}.reshape(1, n)" if kind == "row" else f"{name}.reshape(m, n)"
-        for name, kind in recipe.operands
+        f"{name}.reshape(1, n)" if kind == "row" else f"{name}.reshape(m, n)" for name, kind in recipe.operands
     )
     return f"""
 def row_kernel({main}_ref{_refs(recipe)}, out_ref):

@@ -165,17 +165,13 @@ class _Reader(ast.NodeTransformer):
         keywords = {k.arg: ast.unparse(k.value) for k in node.keywords}
         on_last = keywords.get("axis", "-1" if name in ROW_FUNCTIONS else None) == "-1"
         if not on_last or (name in ROW_REDUCTIONS and keywords.get("keepdims") != "True"):
-            raise UnknownFamily(
-                f"a reduction that is not over the last axis with keepdims: {ast.unparse(node)}"
-            )
+            raise UnknownFamily(f"a reduction that is not over the last axis with keepdims: {ast.unparse(node)}")
 
     def _take_helper(self, name: str) -> None:
         if name in self.helpers:
             return
         node = self.functions[name]
-        if any(
-            isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.MatMult) for inner in ast.walk(node)
-        ):
+        if any(isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.MatMult) for inner in ast.walk(node)):
             raise UnknownFamily(f"a matmul inside the helper {name}")
         product = self.product
         node.body = [self.visit(inner) for inner in node.body if not _is_docstring(inner)]
@@ -212,18 +208,12 @@ def _is_plain_product(statements: list[ast.stmt]) -> bool:
     if len(statements) == 1:
         return isinstance(last, ast.Return) and ast.unparse(last) == "return product"
     first = ast.unparse(statements[0])
-    return (
-        len(statements) == 2
-        and first.endswith("= product")
-        and ast.unparse(last) == f"return {first.split()[0]}"
-    )
+    return len(statements) == 2 and first.endswith("= product") and ast.unparse(last) == f"return {first.split()[0]}"
 
 
 def _only_assignments_and_return(statements: list[ast.stmt]) -> None:
     for node in statements[:-1]:
-        if not (
-            isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
-        ):
+        if not (isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)):
             raise UnknownFamily(f"the statement: {ast.unparse(node)}")
     if not statements or not isinstance(statements[-1], ast.Return):
         raise UnknownFamily("the reference does not end in a return")
@@ -241,9 +231,7 @@ def _prelude(module: ast.Module, reader: _Reader) -> str:
     """The reference's jax imports, its constants and the helpers that its workload calls."""
     keep: list[ast.stmt] = []
     for node in module.body:
-        constant = isinstance(node, ast.Assign) and isinstance(
-            node.value, (ast.Constant, ast.BinOp, ast.UnaryOp)
-        )
+        constant = isinstance(node, ast.Assign) and isinstance(node.value, (ast.Constant, ast.BinOp, ast.UnaryOp))
         helper = isinstance(node, ast.FunctionDef) and node.name in reader.helpers
         from_jax = isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "jax"
         if constant or helper or from_jax:

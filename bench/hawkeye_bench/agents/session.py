@@ -74,9 +74,7 @@ async def connect(task: Task, emit: Emit) -> AsyncIterator[Session]:
             client = Client(stdio_client(task.server, errlog=log))
             await client.__aenter__()
         except (OSError, MCPError) as error:
-            raise AgentUnavailable(
-                f"the MCP server did not start ({error}); see {task.server_log.name}"
-            ) from error
+            raise AgentUnavailable(f"the MCP server did not start ({error}); see {task.server_log.name}") from error
         try:
             tools = (await client.list_tools()).tools
             emit("note", {"server": str(client.server_info), "tools": [tool.name for tool in tools]})
