@@ -186,10 +186,8 @@ class Sandbox:
             return Ended(None, why, timed_out=True, stderr_tail=tail)
         if flooded:
             return Ended(None, f"the candidate wrote more than {self._limits.output_bytes >> 20} MiB of output")
-        with contextlib.suppress(ValueError):
-            parsed = json.loads(bytes(reply).split(b"\n")[0])  # a forked child may have answered as well
-            if isinstance(parsed, dict):
-                return Ended(parsed, stderr_tail=tail)
+        if (parsed := _parsed(bytes(reply).split(b"\n")[0])) is not None:  # a forked child may have answered too
+            return Ended(parsed, stderr_tail=tail)
         with anyio.move_on_after(5):
             await self._process.wait()
         return Ended(None, _ending(self._process.returncode), stderr_tail=tail)
@@ -202,6 +200,16 @@ class Sandbox:
                 os.close(self._watch_fd)
                 self._watch_fd = -1
             await self._process.aclose()
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    """A reply, or None where the line is none. A candidate may have written it."""
+    with contextlib.suppress(ValueError, RecursionError):
+        # JSON may hold halves of surrogate pairs, which nothing that comes after could write out again
+        text = json.dumps(json.loads(line), ensure_ascii=False).encode("utf-8", "replace")
+        reply = json.loads(text)
+        return reply if isinstance(reply, dict) else None
+    return None
 
 
 class _Tail:

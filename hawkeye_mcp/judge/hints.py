@@ -9,7 +9,7 @@ _HINTS: tuple[tuple[str, str], ...] = (
         "The last two dimensions of a block must be divisible by 8 and 128, or equal the array's own: choose such a block.",
     ),
     (
-        r"E1001|CompileTimeScopedVmemOom|scoped vmem|memory space vmem",
+        r"E1001|CompileTimeScopedVmemOom|scoped vmem|memory space vmem|space=vmem",
         "Blocks, double buffers, scratch and spills do not fit in VMEM: use smaller blocks, or raise vmem_limit_bytes in"
         " pltpu.CompilerParams (the chip has 128 MiB on v5e and v6e, 64 MiB per core on v5p and 7x).",
     ),
@@ -56,6 +56,15 @@ _HINTS: tuple[tuple[str, str], ...] = (
         r"Read-only file system|Permission denied|File too large|No such file|Network is unreachable|Connection refused"
         r"|Resource temporarily unavailable|socket",
         "Kernels are traced in a sandbox without files, network or further processes: the file must stand on its own.",
+    ),
+    (
+        r"host_callbacks|backend cpu is different from the lowering platform",
+        "Remove callbacks and debug prints: a kernel cannot call Python on the host.",
+    ),
+    (r"MiB of output", "Remove what prints without end."),
+    (
+        r"ended by itself|SIGSEGV|SIGABRT",
+        "The file ended or crashed its own process: workload must only build and return arrays, without os._exit or ctypes.",
     ),
     (r"No module named", "Only jax, numpy and the standard library can be imported."),
 )

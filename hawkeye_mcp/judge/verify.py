@@ -36,10 +36,10 @@ def module_of(name: str) -> ModuleType:
 def audit(workload: str, size: workloads.Size, tpu: str, cpu: str) -> dict[str, Any]:
     """Audit the two artifacts (base64) of one size."""
     declared = workloads.load(workload)
-    data = base64.b64decode(tpu)
     try:
+        data = base64.b64decode(tpu)
         tpu_program, cpu_program = artifact.read(data), _program(cpu)
-    except artifact.Unreadable as error:
+    except ValueError as error:  # Unreadable, or not even base64
         return {"unreadable": str(error)}
     found = auditing.audit(
         tpu_program,
