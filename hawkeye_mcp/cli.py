@@ -19,6 +19,7 @@ from hawkeye_mcp import __version__, clients, conditions
 from hawkeye_mcp.chips import TPUS
 
 if TYPE_CHECKING:
+    from anyio.abc import TaskStatus
     from rich.console import Console
 
     from hawkeye_mcp.evaluation import Evaluation, Profile
@@ -225,13 +226,14 @@ async def _until_signal(
     ended: list[Outcome | signal.Signals] = []
     async with anyio.create_task_group() as tasks:
 
-        async def watch() -> None:
+        async def watch(*, task_status: "TaskStatus[None]") -> None:
             with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+                task_status.started()
                 async for number in signals:
                     ended.append(signal.Signals(number))
                     tasks.cancel_scope.cancel()
 
-        tasks.start_soon(watch)
+        await tasks.start(watch)
         ended.append(await judge(progress))
         tasks.cancel_scope.cancel()
     return ended[0]

@@ -1,0 +1,322 @@
+"""`hawkeye`: exit codes, JSON that programs can rely on, files that are never overwritten, one real evaluation."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from hawkeye_mcp import __version__, cli, clients, taxonomy, workloads
+from hawkeye_mcp.evaluation import OpTime
+from hawkeye_mcp.judge import baseline
+from hawkeye_mcp.judge import evaluate as judging
+from hawkeye_mcp.judge.workers import WorkerError
+from hawkeye_mcp.versions import versions
+
+KERNEL = Path(__file__).parent / "kernels" / "12p_RMSNorm.py"
+HAWKEYE = [sys.executable, "-m", "hawkeye_mcp.cli"]
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+
+
+# --- wrong usage
+
+
+@pytest.mark.parametrize("command", ["evaluate", "profile"])
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"--workload": "8p_GEM"}, "Nearest: 8p_GEMM"),
+        ({"--workload": "nothing"}, "All: 1p_Flash_Attention, 8p_GEMM"),
+        ({"--tpu": "v4"}, "'v4' is not one of v5e, v5p, v6e, 7x"),
+        ({"--kernel": "absent.py"}, "absent.py cannot be read: No such file"),
+        ({"--kernel": "."}, "cannot be read: Is a directory"),
+        ({"--kernel": "latin1.py"}, "not UTF-8 text (byte 2)"),
+        ({"--kernel": "large.py"}, "larger than 1000000 bytes"),
+        ({"--kernel": None}, "--kernel"),
+        ({"--bogus": "1"}, "--bogus"),
+    ],
+)
+def test_wrong_usage_exits_2_before_anything_starts(command, changed, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(judging, "open_judge", None)  # starting it would be another failure than the expected one
+    Path("latin1.py").write_bytes(b"# \xe9\n")
+    Path("large.py").write_bytes(b"#" * 1_000_001)
+    options = {"--workload": "8p_GEMM", "--kernel": str(KERNEL), "--tpu": "v5e"} | changed
+    result = run(command, *(word for key, value in options.items() if value is not None for word in (key, value)))
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["workloads", "show", "nothing"], "12p_RMSNorm"),
+        (["taxonomy", "show", "01_mxu_fed"], "01_mxu_feed"),
+        (["taxonomy", "show", "01_mxu_feed", "--tpu", "v6e"], "Chips with cells: v5e"),
+        (["taxonomy", "show", "01_mxu_feed", "--part", "some"], "all, guide, naive, optimized, config"),
+        (["taxonomy", "list", "--tpu", "v3"], "v5e, v5p, v6e, 7x"),
+        (["install", "emacs"], "claude_code, codex, openhands, cursor, vscode"),
+        (["install", "codex", "--condition", "some"], "none, taxonomy, pool, full"),
+        (["install", "codex", "--print", "--dir", "here"], "not both"),
+        (["install", "codex", "--dir", "/proc/nowhere"], "/proc/nowhere"),
+        (["baselines", "--workload", "nothing"], "12p_RMSNorm"),
+    ],
+)
+def test_other_wrong_usage_exits_2_and_names_what_is_legal(arguments, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_version():
+    result = run("--version")
+    assert (result.exit_code, result.stdout) == (0, f"hawkeye {__version__}\n")
+
+
+def test_help_needs_nothing_heavy():
+    heavy = "jax", "mcp", "pydantic", "anyio", "rich", "numpy"
+    code = f"import sys, hawkeye_mcp.cli; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+# --- content
+
+
+def test_workloads_as_json():
+    listed = json.loads(run("workloads", "list", "--json").stdout)
+    assert [entry["name"] for entry in listed] == workloads.names()
+    assert listed[1]["flops"] == workloads.load("8p_GEMM").flops
+    shown = json.loads(run("workloads", "show", "8p_GEMM", "--json").stdout)
+    assert shown["sizes"]["full"] == workloads.load("8p_GEMM").sizes["full"]
+    assert shown["statement"] == workloads.statement(workloads.load("8p_GEMM"))
+    assert "folder" not in shown
+
+
+def test_workloads_as_text():
+    listed = run("workloads", "list").stdout
+    assert all(name in listed for name in workloads.names())
+    assert run("workloads", "show", "8p_GEMM").stdout.rstrip("\n") == workloads.statement(workloads.load("8p_GEMM"))
+
+
+def test_taxonomy_as_json():
+    cell = taxonomy.cell("v5e", "01_mxu_feed")
+    listed = json.loads(run("taxonomy", "list", "--json").stdout)
+    assert {"row": cell.row, "tpu": "v5e", "title": cell.title, "one_line": cell.one_line} in listed
+    assert json.loads(run("taxonomy", "list", "--tpu", "v6e", "--json").stdout) == []
+    assert json.loads(run("taxonomy", "show", cell.row, "--json").stdout) == cell.model_dump()
+    part = json.loads(run("taxonomy", "show", cell.row, "--part", "naive", "--json").stdout)
+    assert part["naive"] == cell.naive_kernel
+    assert "optimized_kernel" not in part
+
+
+def test_a_part_is_the_file_itself_so_that_it_can_be_redirected():
+    cell = taxonomy.cell("v5e", "05_fused_epilogue")
+    assert run("taxonomy", "show", cell.row, "--part", "optimized").stdout == cell.optimized_kernel
+    assert json.loads(run("taxonomy", "show", cell.row, "--part", "config").stdout) == cell.config
+
+
+# --- install
+
+
+@pytest.mark.parametrize("client", clients.CLIENTS)
+def test_install_writes_what_the_client_reads_once(client, tmp_path):
+    folder = tmp_path / "new"
+    files = clients.render(client, tpu="v6e", condition="none")
+    options = [client, "--tpu", "v6e", "--condition", "none", "--dir", folder]
+    first = run("install", *options)
+    assert first.exit_code == 0
+    assert {path.name: path.read_text() for path in folder.iterdir()} == files
+    assert clients.command(client, tpu="v6e", condition="none") in first.stdout
+    again = run("install", *options)
+    assert again.exit_code == 0
+    assert "already so" in again.stdout
+
+
+def test_install_overwrites_nothing_and_prints_what_to_merge(tmp_path):
+    other = tmp_path / "mcp.json"
+    other.write_text('{"mcpServers": {"mine": {}}}')
+    result = run("install", "openhands", "--dir", tmp_path)
+    assert result.exit_code == 1
+    assert clients.render("openhands")["mcp.json"] in result.stderr
+    assert other.read_text() == '{"mcpServers": {"mine": {}}}'
+    assert list(tmp_path.iterdir()) == [other], "none of a client's files is written where one cannot be"
+
+
+def test_install_print_is_the_file_alone_and_writes_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("install", "codex", "--print").stdout == clients.render("codex")["config.toml"]
+    assert clients.command("codex") in run("install", "codex").stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- baselines
+
+
+def entry(name, us=100.0):
+    subject = workloads.load(name)
+    op = OpTime(
+        name="fusion", kind="xla", method="xla_estimate", static_us=us, hbm_floor_us=1.0, hbm_bytes=1, us=us,
+        bound="static_schedule",
+    )  # fmt: skip
+    return baseline.Baseline(
+        workload=name,
+        tpu="v5e",
+        us=us,
+        method="xla_estimate",
+        ops=[op],
+        versions=versions(),
+        fingerprint=baseline.fingerprint(subject, "v5e", versions()),
+    )
+
+
+@pytest.fixture
+def shipped(tmp_path, monkeypatch):
+    """Where the shipped file lies for this test; the cache is empty and nothing can be computed."""
+
+    async def compute(workload, tpu, versions, compilers):
+        raise WorkerError("XlaRuntimeError", f"cannot compile {workload.name}", "")
+
+    monkeypatch.setattr(baseline, "shipped_path", lambda tpu: tmp_path / "baselines" / f"{tpu}.json")
+    monkeypatch.setenv("HAWKEYE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(baseline, "compute", compute)
+    return tmp_path / "baselines" / "v5e.json"
+
+
+def test_baselines_are_added_in_the_order_of_names_and_current_ones_kept(shipped, monkeypatch):
+    computed = []
+
+    async def compute(workload, tpu, versions, compilers):
+        computed.append(workload.name)
+        return entry(workload.name)
+
+    monkeypatch.setattr(baseline, "compute", compute)
+    options = ["--tpu", "v5e", "--workload", "8p_GEMM"]
+    assert run("baselines", *options).exit_code == 0
+    result = run("baselines", *options, "--workload", "12p_RMSNorm")
+    assert computed == ["8p_GEMM", "12p_RMSNorm"], "the first one was still current"
+    assert result.exit_code == 0
+    assert "xla_estimate" in result.stdout
+    assert list(json.loads(shipped.read_text())) == ["12p_RMSNorm", "8p_GEMM"]
+    assert baseline.known(workloads.load("8p_GEMM"), "v5e", versions()) == entry("8p_GEMM")
+
+
+def test_a_stale_baseline_is_computed_again_and_the_others_stay(shipped, monkeypatch):
+    async def compute(workload, tpu, versions, compilers):
+        return entry(workload.name, us=7.0)
+
+    monkeypatch.setattr(baseline, "compute", compute)
+    stale = entry("8p_GEMM").model_copy(update={"fingerprint": "0" * 16})
+    shipped.parent.mkdir()
+    shipped.write_text(json.dumps({"8p_GEMM": stale.model_dump(), "other": {"kept": True}}))
+    assert run("baselines", "--tpu", "v5e", "--workload", "8p_GEMM").exit_code == 0
+    found = json.loads(shipped.read_text())
+    assert (found["8p_GEMM"]["us"], found["other"]) == (7.0, {"kept": True})
+
+
+def test_a_baseline_that_cannot_be_predicted_is_named_and_the_rest_goes_on(shipped):
+    cached = entry("12p_RMSNorm")
+    baseline.write_json(baseline._cache_path("12p_RMSNorm", "v5e", cached.fingerprint), cached.model_dump())
+    result = run("baselines", "--tpu", "v5e", "--workload", "8p_GEMM", "--workload", "12p_RMSNorm")
+    assert result.exit_code == 1
+    assert "cannot compile 8p_GEMM" in result.stderr
+    assert list(json.loads(shipped.read_text())) == ["12p_RMSNorm"]
+
+
+# --- judging
+
+
+def test_a_fault_of_the_harness_exits_3(monkeypatch):
+    def broken(**_):
+        raise OSError("no processes left")
+
+    monkeypatch.setattr(judging, "open_judge", broken)
+    result = run("evaluate", "--workload", "8p_GEMM", "--kernel", KERNEL)
+    assert result.exit_code == 3
+    assert "no processes left" in result.stderr
+    assert "hawkeye doctor" in result.stderr
+    assert result.stdout == ""
+
+
+def hawkeye(*arguments):
+    command = [*HAWKEYE, *map(str, arguments)]
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_a_correct_kernel_end_to_end():
+    done = hawkeye("evaluate", "--workload", "12p_RMSNorm", "--kernel", KERNEL, "--tpu", "v5e", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == "", "progress is for terminals"
+    found = json.loads(done.stdout)
+    assert (found["status"], found["workload"], found["tpu"]) == ("correct", "12p_RMSNorm", "v5e")
+    assert found["isolation"] in ("bubblewrap", "rlimits")
+    assert len(found["artifact"]["sha256"]) == 64
+    assert [kernel["grid"] for kernel in found["audit"]["kernels"]] == [[256]]
+    assert found["correctness"]["ok"]
+    assert found["correctness"]["seeds"] == 3
+    timing = found["timing"]
+    assert timing["source"] == "predicted"
+    # Reading and writing 8 * 4096 * 8192 bfloat16 at v5e's 819 GB/s takes 1311 us; nothing correct is faster.
+    assert 1300 < timing["candidate_us"] < 2000
+    assert timing["speedup"] == pytest.approx(timing["baseline_us"] / timing["candidate_us"], rel=1e-3)
+    assert found["diagnosis"]["findings"]
+    assert found["versions"]["jax"] == versions().jax
+
+
+def test_a_kernel_that_does_not_parse_end_to_end(tmp_path):
+    broken = tmp_path / "kernel.py"
+    broken.write_text("def workload(x, scale:\n    return x\n")
+    done = hawkeye("evaluate", "--workload", "12p_RMSNorm", "--kernel", broken, "--json")
+    assert done.returncode == 1
+    found = json.loads(done.stdout)
+    assert found["status"] == "trace_error"
+    assert "never closed" in found["message"]
+    assert found["timing"] is None
+
+
+def test_what_a_kernel_says_cannot_steer_the_terminal(tmp_path):
+    hostile = tmp_path / "kernel.py"
+    hostile.write_text('raise ValueError("\\x1b[2J[bold]mine[/bold]\\x07")\n')
+    done = hawkeye("profile", "--workload", "12p_RMSNorm", "--kernel", hostile)
+    assert done.returncode == 1
+    assert done.stdout.startswith("trace_error  12p_RMSNorm on v5e\n")
+    assert "[2J[bold]mine[/bold]" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert "\x07" not in done.stdout
+
+
+def test_stages_show_on_a_terminal_and_sigterm_leaves_no_process(tmp_path):
+    endless = tmp_path / "kernel.py"
+    endless.write_text("while True:\n    pass\n")
+    command = [*HAWKEYE, "evaluate", "--workload", "12p_RMSNorm", "--kernel", str(endless)]
+    terminal, its_end = os.openpty()
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=its_end) as process:
+        os.close(its_end)
+        shown = read_until(terminal, "trace")
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        process.send_signal(signal.SIGTERM)
+        shown += read_until(terminal, "Stopped by SIGTERM")
+        stdout, _ = process.communicate(timeout=60)
+    os.close(terminal)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert stdout == b""
+    assert children
+    assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
+
+
+def read_until(terminal, words):
+    """What the terminal shows, up to and with the words; fails with an OSError if they never come."""
+    shown = ""
+    while words not in shown:
+        shown += os.read(terminal, 4096).decode(errors="replace")
+    return shown
