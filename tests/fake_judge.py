@@ -86,9 +86,7 @@ class FakeJudge:
                 problem=huge or None,
             ),
             timing=_timing(said) if correct else None,
-            diagnosis=Diagnosis(
-                findings=["MXU busy 12 %", huge or "HBM busy 80 %"], taxonomy_rows=["01_mxu_feed"]
-            ),
+            diagnosis=Diagnosis(findings=["MXU busy 12 %", huge or "HBM busy 80 %"], taxonomy_rows=["01_mxu_feed"]),
             compiler_message=huge or None,
             versions=VERSIONS,
             created="2026-01-01T00:00:00+00:00",
@@ -112,8 +110,7 @@ class FakeJudge:
             kernel_sha256=sha256(source),
             timing=_timing(said),
             counters=[
-                Counter(name=f"counter {i}", value=i, unit="cycles")
-                for i in range(400 if "huge" in said else 2)
+                Counter(name=f"counter {i}", value=i, unit="cycles") for i in range(400 if "huge" in said else 2)
             ],
             memory=[Counter(name="vmem", value=1024.0, unit="bytes")],
             diagnosis=Diagnosis(findings=["MXU busy 12 %"], taxonomy_rows=["01_mxu_feed"]),
@@ -135,6 +132,7 @@ class FakeJudge:
             if "hold" in said:
                 await self.release.wait()
         except anyio.get_cancelled_exc_class():
+            print("fake judge cancelled", file=sys.stderr)
             self.cancelled.append(source)
             self.was_cancelled.set()
             raise
@@ -146,6 +144,7 @@ class FakeJudge:
         try:
             yield self
         finally:
+            print("fake judge closed", file=sys.stderr)
             self.closed = True
 
 

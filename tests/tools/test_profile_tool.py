@@ -1,0 +1,47 @@
+from pathlib import Path
+
+import anyio
+import pytest
+from fake_judge import FakeJudge
+from serving import ERAS, connected, data, refusal
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_profile_has_its_counters_times_and_diagnosis(tmp_path: Path, mode):
+    async with connected(tmp_path, mode=mode, condition="none") as client:
+        found = data(await client.call_tool("profile", {"source": "# fake: speedup 5"}))
+    assert found["candidate_us"] == 20.0
+    assert found["counters"] == {"counter 0 (cycles)": 0.0, "counter 1 (cycles)": 1.0}
+    assert found["memory"] == {"vmem (bytes)": 1024.0}
+    assert found["ops"] == ["matmul: 20 us x1, mosaic, bound by static_schedule, static_profile"]
+    assert found["diagnosis"] == ["MXU busy 12 %"]
+
+
+@pytest.mark.anyio
+async def test_a_profile_enters_no_verdict(tmp_path: Path):
+    judge = FakeJudge()
+    async with connected(tmp_path, judge) as client:
+        data(await client.call_tool("profile", {"source": "k"}))
+        verdict = data(await client.call_tool("evaluate_kernel", {"source": "k"}))
+    assert verdict["cached"] is False
+    assert judge.judged == ["k", "k"]
+
+
+@pytest.mark.anyio
+async def test_a_client_that_gives_up_stops_the_profile(tmp_path: Path):
+    judge = FakeJudge()
+    async with connected(tmp_path, judge) as client:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "profile", {"source": "# fake: hold"})
+            await judge.entered.wait()
+            tasks.cancel_scope.cancel()
+        await judge.was_cancelled.wait()
+    assert judge.cancelled == ["# fake: hold"]
+
+
+@pytest.mark.anyio
+async def test_arguments_are_checked_like_those_of_an_evaluation(tmp_path: Path):
+    async with connected(tmp_path) as client:
+        assert "neither was given" in refusal(await client.call_tool("profile", {}))
+        assert "outside" in refusal(await client.call_tool("profile", {"path": "../x"}))
