@@ -120,9 +120,9 @@ class Judge:
         """Start what the first evaluation on this chip needs."""
         self._sandboxes.refill(CHIPS[tpu])
         async with anyio.create_task_group() as tasks:
-            for kind in ("compiler", "profiler"):
-                tasks.start_soon(self._warm_one, kind, {"tpu": tpu})
-            tasks.start_soon(self._warm_one, "verifier", {})
+            for kind in ("compiler", "profiler", "verifier"):
+                for _ in range(self._pools[kind].size):
+                    tasks.start_soon(self._warm_one, kind, {} if kind == "verifier" else {"tpu": tpu})
 
     async def _warm_one(self, kind: str, params: dict[str, str]) -> None:
         with contextlib.suppress(WorkerDied, WorkerError, WorkerTimeout):  # the evaluation will say what is wrong

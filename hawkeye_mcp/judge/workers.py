@@ -145,6 +145,7 @@ class WorkerPool:
 
     def __init__(self, kind: Kind, size: int = 1) -> None:
         self.kind: Kind = kind
+        self.size = size
         self._limit = anyio.Semaphore(size)
         self._idle: list[Worker] = []
 
