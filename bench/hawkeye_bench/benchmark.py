@@ -275,7 +275,7 @@ def main(
     )
     write_atomically(target, found.model_dump_json(indent=1))
     write_atomically(target.with_suffix(".md"), markdown(found))
-    console.print(markdown(found), markup=False)
+    console.print(markdown(found), markup=False, soft_wrap=True)
     console.print(f"Kept in {target} and {target.with_suffix('.md')}")
 
 
