@@ -1,0 +1,38 @@
+"""One candidate on its way through the judge."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from hawkeye_mcp.evaluation import ArtifactInfo, Audit, Correctness, Timing
+from hawkeye_mcp.workloads import Size, Workload
+
+Progress = Callable[[str], None]
+
+
+@dataclass
+class Work:
+    """What is known of a candidate so far."""
+
+    source: str
+    workload: Workload
+    tpu: str
+    progress: Progress
+    stages_s: dict[str, float] = field(default_factory=dict)
+    artifacts: dict[str, dict[str, str]] = field(default_factory=dict)
+    verify_at: Size = "check"
+    audit: Audit | None = None
+    artifact: ArtifactInfo | None = None
+    correctness: Correctness | None = None
+    timing: Timing | None = None
+    peaks: dict[str, float] = field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        self.progress(name)
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.stages_s[name] = round(self.stages_s.get(name, 0.0) + time.monotonic() - start, 4)
