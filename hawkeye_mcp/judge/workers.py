@@ -91,12 +91,16 @@ class Worker:
     @classmethod
     async def start(cls, kind: Kind) -> "Worker":
         folder = Path(tempfile.mkdtemp(prefix=f"hawkeye-{kind}-"))
-        with (folder / "stderr").open("wb") as errors:
-            process = await anyio.open_process(
-                [sys.executable, "-m", "hawkeye_mcp.judge.service", kind, str(memory_limit_bytes())],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
-                env=environment(kind, folder), cwd=folder, start_new_session=True,
-            )  # fmt: skip
+        try:
+            with (folder / "stderr").open("wb") as errors:
+                process = await anyio.open_process(
+                    [sys.executable, "-m", "hawkeye_mcp.judge.service", kind, str(memory_limit_bytes())],
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+                    env=environment(kind, folder), cwd=folder, start_new_session=True,
+                )  # fmt: skip
+        except BaseException:  # cancelled while it starts
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         return cls(process, folder)
 
     async def call(self, method: str, params: dict[str, Any], timeout_s: float) -> dict[str, Any]:
