@@ -1,0 +1,20 @@
+"""Returns the right numbers in another shape. Stopped by: the audit compares the artifact's outputs with the workload's."""
+
+import jax
+from jax.experimental import pallas as pl
+
+
+def _kernel(x_ref, out_ref):
+    out_ref[...] = x_ref[...]
+
+
+def workload(x, scale):
+    flat = x.reshape(-1, x.shape[-1])
+    block = pl.BlockSpec((64, flat.shape[1]), lambda i: (i, 0))
+    return pl.pallas_call(
+        _kernel,
+        grid=(flat.shape[0] // 64,),
+        in_specs=[block],
+        out_specs=block,
+        out_shape=jax.ShapeDtypeStruct(flat.shape, flat.dtype),
+    )(flat)
