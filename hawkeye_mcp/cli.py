@@ -152,12 +152,13 @@ def evaluate(
     Exit code: 0 correct, 1 any other verdict, 2 wrong usage, 3 the harness failed.
     """
     from hawkeye_mcp import display
-    from hawkeye_mcp.judge.evaluate import open_judge
     from hawkeye_mcp.workloads import load
 
     subject = load(workload)
 
     async def judge(progress: Callable[[str], None]) -> "Evaluation":
+        from hawkeye_mcp.judge.evaluate import open_judge
+
         async with open_judge(warm=tpu) as opened:
             return await opened.evaluate(kernel, subject, tpu, progress=progress)
 
@@ -180,12 +181,13 @@ def profile(
     Exit code: 0 profiled, 1 any other verdict, 2 wrong usage, 3 the harness failed.
     """
     from hawkeye_mcp import display
-    from hawkeye_mcp.judge.evaluate import open_judge
     from hawkeye_mcp.workloads import load
 
     subject = load(workload)
 
     async def judge(progress: Callable[[str], None]) -> "Profile":
+        from hawkeye_mcp.judge.evaluate import open_judge
+
         async with open_judge(warm=tpu) as opened:
             return await opened.profile(kernel, subject, tpu, progress=progress)
 

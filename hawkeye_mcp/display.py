@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hawkeye_mcp import taxonomy
 from hawkeye_mcp.evaluation import Correctness, Counter, Diagnosis, Evaluation, Profile, Timing, Versions
 from hawkeye_mcp.taxonomy import Cell
 from hawkeye_mcp.workloads import Workload
@@ -26,9 +27,9 @@ def evaluation(found: Evaluation, console: Console) -> None:
     if found.audit:
         kernels = ", ".join(f"{k.name} grid {k.grid}" for k in found.audit.kernels) or "none"
         outside = ", ".join(f"{op.op} x{op.count}" for op in found.audit.outside) or "nothing"
-        _line(console, "audit", f"kernels: {kernels}; heavy operations outside them: {outside}")
+        _line(console, "audit", f"kernels: {kernels}; work outside them: {outside}")
     _compiler(found.compiler_message, console)
-    _diagnosis(found.diagnosis, console)
+    _diagnosis(found.diagnosis, found.tpu, console)
     _line(console, "isolation", _isolation(found.isolation))
     if found.artifact:
         _line(console, "artifact", f"sha256 {found.artifact.sha256} ({found.artifact.bytes} bytes)")
@@ -45,8 +46,9 @@ def profile(found: Profile, console: Console) -> None:
     for title, counters in (("counter", found.counters), ("memory", found.memory)):
         if counters:
             _counters(title, counters, console)
+    console.print()
     _compiler(found.compiler_message, console)
-    _diagnosis(found.diagnosis, console)
+    _diagnosis(found.diagnosis, found.tpu, console)
     _line(console, "versions", _versions(found.versions))
 
 
@@ -91,7 +93,8 @@ def _timing(timing: Timing, console: Console) -> None:
         for op in timing.ops:
             terms = (_us(op.static_us), _us(op.hbm_floor_us))
             table.add_row(plain(op.name), str(op.calls), *terms, op.bound, _us(op.us), op.method)
-        console.print(table, end="\n\n")
+        console.print(table)
+        console.print()
     least = " at least" if timing.lower_bound else ""
     times = f"candidate{least} {_us(timing.candidate_us)} us, XLA baseline {_us(timing.baseline_us)} us"
     if timing.speedup is not None:
@@ -121,20 +124,19 @@ def _counters(title: str, counters: list[Counter], console: Console) -> None:
     table = _table(title, ">value", "unit")
     for counter in counters:
         table.add_row(plain(counter.name), f"{counter.value:,.12g}", counter.unit)
-    console.print(table, end="\n\n")
+    console.print()
+    console.print(table)
 
 
-def _diagnosis(found: Diagnosis | None, console: Console) -> None:
+def _diagnosis(found: Diagnosis | None, tpu: str, console: Console) -> None:
     if not found:
         return
     for finding in found.findings:
         _line(console, "diagnosis", finding)
-    if found.taxonomy_rows:
-        _line(
-            console,
-            "taxonomy",
-            f"hawkeye taxonomy show {found.taxonomy_rows[0]}; all: {', '.join(found.taxonomy_rows)}",
-        )
+    there = [cell.row for cell in taxonomy.rows(tpu)]
+    for row in found.taxonomy_rows:
+        if row in there:
+            _line(console, "taxonomy", f"hawkeye taxonomy show {row} --tpu {tpu}")
 
 
 def _compiler(message: str | None, console: Console) -> None:
@@ -142,7 +144,7 @@ def _compiler(message: str | None, console: Console) -> None:
         return
     lines = message.strip().splitlines()
     console.print(
-        "\nThe compiler's own words:" + (" (cut; --json has all)" if len(lines) > _SHOWN_COMPILER_LINES else "")
+        "The compiler's own words:" + (" (cut; --json has all)" if len(lines) > _SHOWN_COMPILER_LINES else "")
     )
     for line in lines[:_SHOWN_COMPILER_LINES]:
         console.print(plain(f"  {line}"), soft_wrap=True)
