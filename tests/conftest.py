@@ -1,6 +1,10 @@
 """Fixtures shared by all tests."""
 
+import os
+
 import pytest
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")  # before anything imports jax: libtpu belongs into workers
 
 
 @pytest.fixture(scope="session")

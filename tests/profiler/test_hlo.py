@@ -1,0 +1,98 @@
+import pytest
+
+from hawkeye_mcp.profiler.hlo import hbm_bytes, ops
+
+TEXT = """HloModule jit_f, is_scheduled=true
+
+%fused (param_0: bf16[256,512]) -> bf16[256,512] {
+  %param_0 = bf16[256,512]{1,0:T(8,128)(2,1)} parameter(0)
+  ROOT %multiply.9 = bf16[256,512]{1,0:T(8,128)(2,1)} multiply(%param_0, %param_0)
+}
+
+%body (arg: (s32[], f32[128,128])) -> (s32[], f32[128,128]) {
+  %arg = (s32[]{:T(128)}, f32[128,128]{1,0:T(8,128)}) parameter(0)
+  %gte = f32[128,128]{1,0:T(8,128)} get-tuple-element(%arg), index=1
+  ROOT %inner = f32[128,128]{1,0:T(8,128)} custom-call(%gte), custom_call_target="tpu_custom_call", backend_config={"used_scoped_memory_configs":[{"memory_space":"1","offset":"0","size":"2048"},{"memory_space":"0","size":"9"}],"bundle_analysis_data":{"estimated_cycles":"700"}}
+}
+
+%cond (arg.1: (s32[], f32[128,128])) -> pred[] {
+  %arg.1 = (s32[]{:T(128)}, f32[128,128]{1,0:T(8,128)}) parameter(0)
+  ROOT %less = pred[]{:T(512)} compare(%arg.1, %arg.1), direction=LT
+}
+
+ENTRY %main (x.1: bf16[256,512], y.1: f32[128,128]) -> bf16[256,512] {
+  %x.1 = bf16[256,512]{1,0:T(8,128)(2,1)} parameter(0)
+  %y.1 = f32[128,128]{1,0:T(8,128)} parameter(1)
+  %copy-start.1 = (bf16[256,512]{1,0:T(8,128)(2,1)S(1)}, bf16[256,512]{1,0:T(8,128)(2,1)}, u32[]{:S(2)}) copy-start(%x.1)
+  %copy-done.1 = bf16[256,512]{1,0:T(8,128)(2,1)S(1)} copy-done(%copy-start.1)
+  %fusion.1 = bf16[256,512]{1,0:T(8,128)(2,1)} fusion(%copy-done.1), kind=kLoop, calls=%fused, metadata={op_name="a (b)"}, backend_config={"flag_configs":[],"window_config":{"kernel_window_bounds":[],"estimated_cycles":"1234"},"bundle_analysis_data":{"estimated_cycles":"999"}}
+  %kernel.2 = f32[128,128]{1,0:T(8,128)} custom-call(%y.1, %y.1), custom_call_target="tpu_custom_call", frontend_attributes={hawkeye_point="3"}, backend_config={"custom_call_config":{"body":"AA"}}
+  %tuple.1 = (s32[]{:T(128)}, f32[128,128]{1,0:T(8,128)}) tuple(%y.1, %kernel.2)
+  %while.1 = (s32[]{:T(128)}, f32[128,128]{1,0:T(8,128)}) while(%tuple.1), condition=%cond, body=%body, backend_config={"known_trip_count":{"n":"12"}}
+  %while.2 = (s32[]{:T(128)}, f32[128,128]{1,0:T(8,128)}) while(%while.1), condition=%cond, body=%body
+  ROOT %bitcast.1 = bf16[256,512]{1,0:T(8,128)(2,1)} bitcast(%fusion.1)
+}
+"""
+X = 256 * 512 * 2
+Y = 128 * 128 * 4
+
+
+def _named(name):
+    found = [op for op in ops(TEXT) if op.name == name]
+    assert found
+    return found
+
+
+def test_only_operations_with_a_cost_are_listed_once_each_time_they_stand_there():
+    assert [op.name for op in ops(TEXT)] == ["copy-start.1", "fusion.1", "kernel.2", "inner", "inner"]
+
+
+def test_a_fusion_carries_the_profiles_cycles_and_xlas_own():
+    (fusion,) = _named("fusion.1")
+    assert (fusion.profile_cycles, fusion.xla_cycles) == (999, 1234)
+    assert (fusion.opcode, fusion.mosaic, fusion.calls) == ("fusion", False, 1)
+
+
+def test_what_is_placed_on_chip_does_not_cross_hbm():
+    (fusion,) = _named("fusion.1")
+    assert fusion.hbm_bytes == X  # its result; its operand is in VMEM
+    assert fusion.on_chip == [True, False]
+    (copy,) = _named("copy-start.1")
+    assert copy.ahead
+    assert copy.hbm_bytes == X  # one side of it
+
+
+def test_a_kernel_is_known_by_its_target_and_its_number():
+    (kernel,) = _named("kernel.2")
+    assert kernel.mosaic
+    assert kernel.point == 3
+    assert kernel.profile_cycles is None
+    assert kernel.hbm_bytes == 2 * Y  # one operand given twice, and the result
+
+
+def test_loops_multiply_and_unknown_ones_say_so():
+    known, unknown = _named("inner")
+    assert known.calls == 12
+    assert unknown.calls == 0
+    assert known.profile_cycles == 700
+    assert known.vmem_bytes == 2048
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("f32[8,128]{1,0:T(8,128)}", 4096),
+        ("f32[8,128]{1,0:T(8,128)S(1)}", 0),
+        ("(bf16[16]{0}, s4[16]{0}, pred[16]{0}, f8e4m3fn[16]{0})", 32 + 8 + 16 + 16),
+        ("f32[]", 4),
+        ("token[]", 0),
+        ("f32[0,128]{1,0}", 0),
+    ],
+)
+def test_bytes_of_a_type(text, expected):
+    assert hbm_bytes(text) == expected
+
+
+def test_text_of_another_kind_has_no_operations():
+    assert ops("") == []
+    assert ops("not hlo at all {\n  nothing = here\n}") == []
