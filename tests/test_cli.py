@@ -284,6 +284,20 @@ def test_a_kernel_that_does_not_parse_end_to_end(tmp_path):
     assert found["timing"] is None
 
 
+def test_the_readme_shows_what_its_kernel_really_gives(tmp_path):
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    kernel = tmp_path / "my_rmsnorm.py"
+    kernel.write_text(readme.partition("```python\n")[2].partition("```")[0])
+    done = hawkeye("profile", "--workload", "12p_RMSNorm", "--kernel", kernel, "--tpu", "v5e")
+    assert done.returncode == 0, done.stdout + done.stderr
+    # Spaces align columns with their widest entry and say nothing.
+    shown = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert shown[0] == "profiled 12p_RMSNorm on v5e", "what was not verified is not called correct"
+    assert any(line.startswith("stall_cycles") for line in shown)
+    readme_lines = {" ".join(line.split()) for line in readme.splitlines()}
+    assert [line for line in shown if line not in readme_lines] == []
+
+
 def test_what_a_kernel_says_cannot_steer_the_terminal(tmp_path):
     hostile = tmp_path / "kernel.py"
     hostile.write_text('raise ValueError("\\x1b[2J[bold]mine[/bold]\\x07")\n')
