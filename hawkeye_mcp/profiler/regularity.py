@@ -50,12 +50,23 @@ class _Flow:
             labels = self._outgoing(op, name)
             if name in _DECIDING:
                 self.reached.update(self._union(list(op.operands)[: _DECIDING[name]]))
+            labels = self._through(op, labels)
             for result in op.results:
                 self._labels[result] = labels
-            for inner in (block for region in op.regions for block in region):
-                for argument in inner.arguments:
+
+    def _through(self, op: Any, labels: Labels) -> Labels:
+        """Visit an operation's regions; its results, and a loop's next turn, depend on what these yield."""
+        blocks = [block for region in op.regions for block in region]
+        while True:
+            yielded = labels
+            for block in blocks:
+                for argument in block.arguments:
                     self._labels[argument] = labels
-                self.visit(inner)
+                self.visit(block)
+                yielded |= self._union(list(block)[-1].operation.operands)
+            if yielded == labels:
+                return labels
+            labels = yielded
 
     def _outgoing(self, op: Any, name: str) -> Labels:
         labels = self._union(op.operands)

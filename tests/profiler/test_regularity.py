@@ -132,3 +132,43 @@ def test_a_window_knows_which_axes_move_it():
     assert _found(body, index_map=lambda i, j, *_: (0, j))[1] == {1}
     assert _found(body, index_map=lambda i, j, *_: (0, 0))[1] == frozenset()
     assert _found(body, prefetch=1, index_map=lambda i, j, table: (table[i], 0))[1] >= {DATA}
+
+
+def test_a_value_carried_out_of_a_loop_keeps_where_it_came_from():
+    def body(table_ref, x_ref, out_ref):
+        total = jax.lax.fori_loop(0, 4, lambda n, carry: carry + table_ref[n], jnp.int32(0))
+
+        @pl.when(total > 3)
+        def _():
+            out_ref[...] = x_ref[...]
+
+    assert _found(body, prefetch=1)[0].data_dependent
+
+
+def test_a_value_chosen_by_a_branch_keeps_where_it_came_from():
+    def body(table_ref, x_ref, out_ref):
+        chosen = jax.lax.cond(pl.program_id(0) == 0, lambda: table_ref[0], lambda: jnp.int32(1))
+
+        @pl.when(chosen > 3)
+        def _():
+            out_ref[...] = x_ref[...]
+
+    assert _found(body, prefetch=1)[0].data_dependent
+
+
+def test_a_bound_carried_around_a_loop_keeps_where_it_came_from():
+    def body(table_ref, x_ref, out_ref):
+        out_ref[...] = x_ref[...]
+
+        def step(n, carry):
+            bound, following = carry
+
+            @pl.when(bound > n)
+            def _():
+                out_ref[...] += x_ref[...]
+
+            return following, table_ref[n]
+
+        jax.lax.fori_loop(0, 4, step, (jnp.int32(0), jnp.int32(0)))
+
+    assert _found(body, prefetch=1)[0].data_dependent
