@@ -493,7 +493,6 @@ def _keep(path: Path, name: str, entry: dict[str, object]) -> None:
     shipped = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     if shipped.get(name) != entry:
         write_json(path, dict(sorted((shipped | {name: entry}).items())))
-        path.chmod(0o644)  # a temporary file's own mode would keep other users from reading it
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def evaluation(found: Evaluation, console: Console) -> None:
 
 def profile(found: Profile, console: Console) -> None:
     """Where the predicted time goes; never called correct, because nothing was verified."""
-    _headline(found, "profiled" if found.status == "correct" else found.status, console)
+    _headline(found, found.status, console)
     if found.timing:
         _timing(found.timing, console)
     for title, counters in (("counter", found.counters), ("memory", found.memory)):

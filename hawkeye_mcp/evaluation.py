@@ -17,6 +17,8 @@ Status = Literal[
     "timeout",
     "harness_error",
 ]
+# A profile runs nothing, so it is never "correct"; "incorrect" are outputs of the wrong shape or dtype.
+ProfileStatus = Literal["profiled", "incorrect", "rejected", "trace_error", "compile_error", "timeout", "harness_error"]
 
 
 class Model(BaseModel):
@@ -156,7 +158,7 @@ class Counter(Model):
 class Profile(Model):
     """A look into a candidate's kernels for one chip; predicted, from the compiler's own schedule."""
 
-    status: Status
+    status: ProfileStatus
     message: str
     next_step: str
     workload: str

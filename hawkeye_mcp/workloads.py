@@ -64,6 +64,7 @@ class Workload(_Table):
     outputs: tuple[Array, ...]
     flops: float = Field(description="Useful floating-point operations at full size.")
     flops_formula: str
+    least_flops: float | None = Field(None, description="What no correct kernel can do without, if less than flops.")
     least_bytes: float = Field(description="Bytes of inputs and outputs, each once, at full size.")
     tolerance: Tolerance
     baseline: Baseline

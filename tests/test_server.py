@@ -175,7 +175,8 @@ async def test_instructions_and_prompt_are_the_loop_of_the_condition(tmp_path: P
 
 def test_building_the_server_imports_no_jax():
     code = (
-        "import sys; from hawkeye_mcp.server import build_server; from hawkeye_mcp.submissions import Settings; "
+        "import sys; import hawkeye_mcp.judge.evaluate; from hawkeye_mcp.server import build_server; "
+        "from hawkeye_mcp.submissions import Settings; "
         "build_server(Settings()); print(sorted({m.partition('.')[0] for m in sys.modules} & "
         "{'jax', 'jaxlib', 'libtpu', 'numpy'}))"
     )
@@ -194,6 +195,7 @@ def test_building_the_server_imports_no_jax():
         (["--state", "/proc/nothing"], "cannot write"),
         (["--conditon", "none"], "unrecognized arguments"),
         (["--transport", "smoke"], "'stdio', 'http'"),
+        (["--transport", "http", "--port", "99999"], "choose another --host or --port"),
     ],
 )
 def test_wrong_usage_exits_2_with_the_legal_values(capsys, arguments, said):

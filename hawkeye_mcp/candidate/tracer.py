@@ -52,6 +52,17 @@ def end_with_parent(fd: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+def refuse_platform_dependence(jaxpr: Any) -> None:
+    """Raises ValueError if the program asks which platform it runs on: one is verified, the other timed."""
+    from jax._src.core import jaxprs_in_params
+
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "platform_index":
+            raise ValueError("jax.lax.platform_dependent is not allowed: the program must be the same everywhere")
+        for inner in jaxprs_in_params(eqn.params):
+            refuse_platform_dependence(inner)
+
+
 def for_cpu(closed: Any) -> Any:
     """The same jaxpr with every pallas_call set to run under the interpreter, at any depth."""
     import jax.extend.core as jex_core
@@ -106,6 +117,7 @@ def artifacts(function: Any, inputs: list[Any], device: dict[str, Any]) -> dict[
     try:
         with use_abstract_mesh(AbstractMesh((), (), abstract_device=target)):
             closed = jax.make_jaxpr(function)(*shapes)
+            refuse_platform_dependence(closed.jaxpr)
             stage = "lower"
             tpu = export_for(closed, "tpu", shapes)
         stage = "interpret"

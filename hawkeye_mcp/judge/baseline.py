@@ -11,16 +11,16 @@ Predictions are kept by workload, chip and versions: shipped in workloads/baseli
 user's cache.
 """
 
+import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import anyio
 import platformdirs
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from hawkeye_mcp import content
 from hawkeye_mcp.evaluation import OpTime, Versions
@@ -72,14 +72,11 @@ def _cache_path(workload: str, tpu: str, mark: str) -> Path:
 def known(workload: Workload, tpu: str, versions: Versions) -> Baseline | None:
     """A baseline that was computed before from exactly this."""
     mark = fingerprint(workload, tpu, versions)
-    try:
-        shipped = json.loads(shipped_path(tpu).read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        shipped = {}
-    for text in (shipped.get(workload.name), _read(_cache_path(workload.name, tpu, mark))):
-        if text:
-            found = Baseline.model_validate(text)
-            if found.fingerprint == mark:
+    shipped = _read(shipped_path(tpu))
+    entries = [shipped.get(workload.name) if isinstance(shipped, dict) else None]
+    for entry in (*entries, _read(_cache_path(workload.name, tpu, mark))):
+        with contextlib.suppress(ValidationError):  # as good as none, like one that cannot be read at all
+            if (found := Baseline.model_validate(entry)).fingerprint == mark:
                 return found
     return None
 
@@ -94,11 +91,9 @@ def _read(path: Path) -> Any:
 def write_json(path: Path, value: Any) -> None:
     """Atomic: a reader sees the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump(value, file, indent=1)
-        file.write("\n")
-    Path(name).replace(path)
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    new.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+    new.replace(path)
 
 
 async def compute(workload: Workload, tpu: str, versions: Versions, compilers: WorkerPool) -> Baseline:

@@ -15,10 +15,21 @@ from dataclasses import dataclass
 
 import anyio
 
+from hawkeye_mcp import taxonomy
 from hawkeye_mcp.candidate import sandbox
 from hawkeye_mcp.candidate.sandbox import SandboxPool
 from hawkeye_mcp.chips import CHIPS
-from hawkeye_mcp.evaluation import ArtifactInfo, Audit, Correctness, Counter, Diagnosis, Evaluation, Profile, Status
+from hawkeye_mcp.evaluation import (
+    ArtifactInfo,
+    Audit,
+    Correctness,
+    Counter,
+    Diagnosis,
+    Evaluation,
+    Profile,
+    ProfileStatus,
+    Status,
+)
 from hawkeye_mcp.judge.baseline import Baselines
 from hawkeye_mcp.judge.predict import Predictor
 from hawkeye_mcp.judge.verdict import NEXT_STEP, SandboxReply, Verdict, first_verdict, leaves
@@ -40,7 +51,7 @@ def _ignore(stage: str) -> None:
 
 @dataclass(frozen=True)
 class _Outcome:
-    status: Status
+    status: Status | ProfileStatus
     message: str
     next_step: str
     compiler_message: str | None = None
@@ -124,7 +135,7 @@ class Judge:
             counters.extend(found[0])
             memory.extend(found[1])
             return _Outcome(
-                "correct",
+                "profiled",
                 "Profiled; whether its results are correct was not checked.",
                 "Address the first finding, then evaluate.",
             )
@@ -262,7 +273,10 @@ def _sha256(source: str) -> str:
 
 
 def _diagnosis(work: Work) -> Diagnosis | None:
-    return diagnosis.diagnose(work.timing, work.workload, work.peaks) if work.timing and work.peaks else None
+    if not work.timing or not work.peaks:
+        return None
+    rows = [cell.row for cell in taxonomy.rows(work.tpu)]
+    return diagnosis.diagnose(work.timing, work.workload, work.peaks, rows)
 
 
 def _conclude(work: Work) -> _Outcome:

@@ -13,6 +13,8 @@ from hawkeye_mcp.judge.work import Work
 from hawkeye_mcp.judge.workers import WorkerDied, WorkerError, WorkerPool, WorkerTimeout
 from hawkeye_mcp.profiler.timing import Cost, op_time, total_us
 
+# Below this share of the hardware's floor a time cannot be that of the whole work; the rest is room for rounding.
+IMPOSSIBLE = 0.9
 LIMITS_S = {"compile": 180.0, "plan": 60.0, "predict": 240.0, "around": 120.0, "count": 240.0}
 
 
@@ -72,6 +74,8 @@ class Predictor:
             baseline_method=baseline.method if baseline else None,
             notes=notes,
         )
+        if exact:
+            _refuse_the_impossible(work, kernels)
 
     async def _compiled(self, work: Work) -> dict[str, Any]:
         try:
@@ -181,6 +185,30 @@ class Predictor:
                 work.timing.notes.append(f"counters unavailable: {str(error)[:500]}")
             return [], []
         return [Counter(**c) for c in reply["counters"]], [Counter(**c) for c in reply["memory"]]
+
+
+def _refuse_the_impossible(work: Work, kernels: list[dict[str, Any]]) -> None:
+    """Reject a program that needs less time than its chip needs for the work: it does not do the work.
+
+    It guards against programs that differ between the size (or the platform) that is verified and the one timed.
+
+    Raises:
+        Verdict: rejected.
+    """
+    workload, timing = work.workload, work.timing
+    assert timing and timing.candidate_us
+    eight_bit = any(kernel["eight_bit_matmul"] for kernel in kernels)
+    flops_per_s = max(work.peaks["bf16_flops_per_s"], work.peaks["eight_bit_ops_per_s"] if eight_bit else 0.0)
+    flop_floor_us = (workload.least_flops or workload.flops) / flops_per_s * 1e6
+    hbm_floor_us = workload.least_bytes / work.peaks["hbm_bytes_per_s"] * 1e6
+    floor_us, what = max((flop_floor_us, "its FLOPs at peak"), (hbm_floor_us, "its inputs and outputs over HBM"))
+    if timing.candidate_us < IMPOSSIBLE * floor_us:
+        raise Verdict(
+            "rejected",
+            f"At full size the program takes {timing.candidate_us:.4g} us (predicted), but {what} alone take {floor_us:.4g} us"
+            f" on {work.tpu}: it does not do the work there.",
+            "Compute the same thing at every size: check grids and index maps for sizes at which blocks are skipped.",
+        )
 
 
 def _over_hbm(kernel: dict[str, Any], on_chip: list[bool] | None) -> int | None:

@@ -103,6 +103,10 @@ class Worker:
             raise
         return cls(process, folder)
 
+    @property
+    def alive(self) -> bool:
+        return self._process.returncode is None
+
     async def call(self, method: str, params: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         """Raises WorkerDied, WorkerTimeout or WorkerError; after the first two the worker is finished."""
         assert self._process.stdin
@@ -153,10 +157,18 @@ class WorkerPool:
         self._limit = anyio.Semaphore(size)
         self._idle: list[Worker] = []
 
+    async def _next(self) -> Worker:
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.alive:
+                return worker
+            await worker.close()  # it died while nobody asked it for anything
+        return await Worker.start(self.kind)
+
     @contextlib.asynccontextmanager
     async def _worker(self) -> AsyncIterator[Worker]:
         async with self._limit:
-            worker = self._idle.pop() if self._idle else await Worker.start(self.kind)
+            worker = await self._next()
             try:
                 yield worker
             except WorkerError:

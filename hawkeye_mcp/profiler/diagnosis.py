@@ -1,18 +1,23 @@
 """From figures to at most three plain findings, worst first, each with the figure that shows it."""
 
+from collections.abc import Collection
+
 from hawkeye_mcp.evaluation import Diagnosis, Timing
 from hawkeye_mcp.workloads import Workload
 
 
-def diagnose(timing: Timing, workload: Workload, peaks: dict[str, float]) -> Diagnosis:
-    """Findings from a candidate's predicted operations; thresholds are where the named change can pay at all."""
+def diagnose(timing: Timing, workload: Workload, peaks: dict[str, float], rows: Collection[str]) -> Diagnosis:
+    """Findings from a candidate's predicted operations; thresholds are where the named change can pay at all.
+
+    rows: the taxonomy rows that exist for the chip; no other is named.
+    """
     total = timing.candidate_us
     if not total:
         return Diagnosis(findings=["No time could be predicted, so nothing is diagnosed."])
     compute_floor_us = workload.flops / peaks["bf16_flops_per_s"] * 1e6
     least_hbm_us = workload.least_bytes / peaks["hbm_bytes_per_s"] * 1e6
     moved = sum((op.hbm_bytes or 0) * op.calls for op in timing.ops)
-    found: list[tuple[float, str, str]] = []
+    found: list[tuple[float, str, str | None]] = []
     outside_us = sum(op.us for op in timing.ops if op.kind == "xla")
     if outside_us > 0.05 * total:
         found.append(
@@ -42,13 +47,13 @@ def diagnose(timing: Timing, workload: Workload, peaks: dict[str, float]) -> Dia
                 f" ({100 * compute_floor_us / total:.0f} % of peak): feed the MXU with larger blocks of bfloat16 operands and take"
                 " everything else out of the inner loop."
             )
-            row = "01_mxu_feed"
+            row: str | None = "01_mxu_feed"
         else:
             text = (
                 f"The kernels' schedule takes {schedule_us:.4g} us where HBM needs {least_hbm_us:.4g} us: use fewer, larger"
                 " grid steps so that per-step latency is hidden, and do less vector work per element."
             )
-            row = "01_mxu_feed"
+            row = None
         found.append((schedule_us - ideal_us, text, row))
     if not found:
         return Diagnosis(
@@ -59,5 +64,5 @@ def diagnose(timing: Timing, workload: Workload, peaks: dict[str, float]) -> Dia
     found.sort(key=lambda item: -item[0])
     return Diagnosis(
         findings=[text for _, text, _ in found[:3]],
-        taxonomy_rows=list(dict.fromkeys(row for _, _, row in found[:3])),
+        taxonomy_rows=list(dict.fromkeys(row for _, _, row in found[:3] if row in rows)),
     )

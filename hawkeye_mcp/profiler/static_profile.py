@@ -14,12 +14,12 @@ from jax._src.export import _export
 from jax._src.lib.mlir import ir
 from jax.experimental.pallas import tpu as pltpu
 
-from hawkeye_mcp.artifact import Program
+from hawkeye_mcp.artifact import Program, operations
 from hawkeye_mcp.chips import CHIPS
 from hawkeye_mcp.judge.compiler import compile_exported
 from hawkeye_mcp.profiler import hlo, llo, sampling
 from hawkeye_mcp.profiler.cutout import POINT, cut_out
-from hawkeye_mcp.profiler.mosaic import DataDependent, MosaicCall, mosaic_calls
+from hawkeye_mcp.profiler.mosaic import DataDependent, MosaicCall, item_bits, mosaic_calls
 from hawkeye_mcp.profiler.regularity import DATA, axes_of_window, regularity
 
 
@@ -31,6 +31,7 @@ def peaks(tpu: str) -> dict[str, float]:
     return {
         "hbm_bytes_per_s": float(info.mem_bw_bytes_per_second * chip.cores),
         "bf16_flops_per_s": float(info.bf16_ops_per_second * chip.cores),
+        "eight_bit_ops_per_s": float(max(info.int8_ops_per_second, info.fp8_ops_per_second) * chip.cores),
         "vmem_bytes": float(info.vmem_capacity_bytes),
         "clock_hz": chip.clock_hz,
     }
@@ -83,6 +84,7 @@ def plan_kernels(program: Program, tpu: str) -> list[dict[str, Any]]:
                 entry["window_bytes"] = [0] * call.prefetched + call.window_bytes()
             except DataDependent as reason:
                 entry |= {"window_bytes": None, "notes": [f"kernel {call.name}: HBM traffic unknown, {reason}"]}
+            entry["eight_bit_matmul"] = _eight_bit_matmul(call)
             if call.dynamic_grid:
                 entry |= {"points": [], "weights": []}
                 entry["notes"].append(f"kernel {call.name}: its grid is computed at run time and cannot be predicted")
@@ -92,6 +94,16 @@ def plan_kernels(program: Program, tpu: str) -> list[dict[str, Any]]:
                 entry["notes"] += notes
             found.append(entry)
     return found
+
+
+def _eight_bit_matmul(call: MosaicCall) -> bool:
+    """Whether a matmul of the kernel has operands of at most 8 bits, which some chips multiply faster."""
+    return any(
+        item_bits(str(ir.VectorType(operand.type).element_type)) <= 8
+        for op in operations(call.body.operation)
+        if op.name.endswith("tpu.matmul")
+        for operand in list(op.operands)[:2]
+    )
 
 
 def profile_point(program: Program, tpu: str, kernel: int, point: list[int]) -> dict[str, Any]:

@@ -313,7 +313,7 @@ async def test_a_budget_counts_verdicts_and_refuses_when_spent(tmp_path: Path):
         "correct",
     ]
     assert left[5]["cached"] is True
-    assert profiled["status"] == "correct"
+    assert profiled["status"] == "profiled"
     assert "# b" not in judge.judged[:-1]
 
 

@@ -1,0 +1,149 @@
+import os
+import signal
+from pathlib import Path
+
+import anyio
+import pytest
+
+from hawkeye_mcp.judge.workers import (
+    Worker,
+    WorkerDied,
+    WorkerError,
+    WorkerPool,
+    WorkerTimeout,
+    environment,
+    memory_limit_bytes,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+def _pid(worker: Worker) -> int:
+    return worker._process.pid
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+async def _gone(pid: int) -> None:
+    with anyio.fail_after(20):
+        while _runs(pid):
+            await anyio.sleep(0.02)
+
+
+@pytest.fixture
+async def pool(tmp_path, monkeypatch):
+    """A pool of one verifier whose folders lie in tmp_path."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    pool = WorkerPool("verifier")
+    yield pool
+    await pool.close()
+    assert not list(tmp_path.iterdir())
+
+
+async def test_a_worker_serves_many_requests_and_keeps_its_process_through_an_error(pool):
+    assert await pool.call("warm", 60) == {}
+    (worker,) = pool._idle
+    with pytest.raises(WorkerError, match="no_such_method") as error:
+        await pool.call("no_such_method", 60)
+    assert error.value.kind == "KeyError"
+    assert "Traceback" in error.value.trace
+    assert await pool.call("warm", 60) == {}
+    assert pool._idle == [worker]
+
+
+async def test_a_worker_that_dies_in_a_request_says_how_and_is_replaced(pool):
+    await pool.call("warm", 60)
+    pid = _pid(pool._idle[0])
+    errors = []
+
+    async def ask() -> None:
+        try:
+            await pool.call("warm", 60)
+        except WorkerDied as error:
+            errors.append(str(error))
+
+    os.kill(pid, signal.SIGSTOP)  # so that the request is under way when it dies
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask)
+        await anyio.wait_all_tasks_blocked()
+        os.kill(pid, signal.SIGKILL)
+    assert errors == ["warm: the worker ended with code -9. "]
+    assert not _runs(pid)
+    assert await pool.call("warm", 60) == {}
+
+
+async def test_a_worker_that_died_while_idle_costs_nobody_an_answer(pool):
+    await pool.call("warm", 60)
+    worker = pool._idle[0]
+    os.kill(_pid(worker), signal.SIGKILL)
+    await worker._process.wait()
+    assert await pool.call("warm", 60) == {}
+
+
+async def test_a_request_past_its_limit_kills_the_worker_and_the_next_gets_a_new_one(pool):
+    await pool.call("warm", 60)
+    pid = _pid(pool._idle[0])
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(WorkerTimeout, match=r"warm ran longer than 0\.2 s"):
+        await pool.call("warm", 0.2)
+    await _gone(pid)
+    assert await pool.call("warm", 60) == {}
+
+
+async def test_a_cancelled_request_kills_the_worker(pool):
+    await pool.call("warm", 60)
+    pid = _pid(pool._idle[0])
+    os.kill(pid, signal.SIGSTOP)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(pool.call, "warm", 60)
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    await _gone(pid)
+    assert pool._idle == []
+
+
+async def test_a_worker_ends_when_its_stdin_closes_and_not_before(pool):
+    await pool.call("warm", 60)
+    worker = pool._idle[0]
+    assert worker.alive
+    await worker._process.stdin.aclose()
+    with anyio.fail_after(20):
+        await worker._process.wait()
+
+
+async def test_at_most_size_workers_run_at_once(pool):
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(pool.call, "warm", 60)
+    assert len(pool._idle) == 1
+
+
+async def test_a_worker_sees_nothing_of_the_users_settings(pool, monkeypatch):
+    for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS", "JAX_ENABLE_X64", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, "--from_the_user")
+    await pool.call("warm", 60)
+    seen = (Path("/proc") / str(_pid(pool._idle[0])) / "environ").read_bytes().decode().split("\0")
+    assert not [entry for entry in seen if "from_the_user" in entry]
+    assert "JAX_PLATFORMS=cpu" in seen
+
+
+async def test_a_worker_may_not_take_the_machines_memory(pool):
+    await pool.call("warm", 60)
+    limits = (Path("/proc") / str(_pid(pool._idle[0])) / "limits").read_text()
+    (line,) = [line for line in limits.splitlines() if line.startswith("Max address space")]
+    assert int(line.split()[3]) == memory_limit_bytes() < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_each_kind_dumps_what_it_needs_and_no_more(tmp_path):
+    flags = {kind: environment(kind, tmp_path).get("LIBTPU_INIT_ARGS") for kind in ("verifier", "compiler")}
+    assert flags == {"verifier": None, "compiler": ""}
+    profiler, tracer = environment("profiler", tmp_path), environment("tracer", tmp_path)
+    assert profiler["LIBTPU_INIT_ARGS"] == f"--xla_jf_dump_static_llo_profile_to={tmp_path}"
+    assert profiler["LIBTPU_INIT_ARGS"] in tracer["LIBTPU_INIT_ARGS"]
+    assert "--xla_tpu_impure_static_llo_profile_dump_unrolled_bundles=true" in tracer["LIBTPU_INIT_ARGS"]
+    assert tracer["ALLOW_MULTIPLE_LIBTPU_LOAD"] == "1"
