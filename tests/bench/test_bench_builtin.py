@@ -54,6 +54,7 @@ async def test_it_reads_the_cells_where_there_are_some_and_starts_from_what_they
     assert {"01_mxu_feed", "05_fused_epilogue"} <= set(rows[1:])
     assert (folder / "workspace" / "kernel_1.py").read_text().count("pl.pallas_call(") == 1
     assert (run.status, run.evaluations) == ("correct", 1)
+    assert run.tool_calls["evaluate_kernel"] == 1  # it does not ask for what it has no budget for
 
 
 @pytest.mark.anyio

@@ -158,18 +158,19 @@ async def _search(session: Session, task: Task, problem: Problem, techniques: Te
         time_us = verdict.fields.get("candidate_us")
         status = verdict.fields.get("status", "error")
         emit("note", {"text": f"{path}: {blocks.describe(problem.recipe)}: {status}, {time_us} us"})
-        if status == "budget_spent" or verdict.is_error:
+        if verdict.is_error:
             return
         if status == "correct" and time_us and (best_us is None or time_us * _GAIN < best_us):
             best_us, unhelpful = time_us, 0
-            if verdict.fields.get("evaluations_left") == 0:
-                return
-            waiting = neighbours(problem, blocks, await _bound(session, path))
+            if verdict.fields.get("evaluations_left") != 0:
+                waiting = neighbours(problem, blocks, await _bound(session, path))
         elif best_us is None:
             # Nothing has worked yet: try the same design in smaller blocks.
             waiting = [blocks.scaled(m=0.5, n=0.5, k=0.5, rows=0.5)]
         else:
             unhelpful += 1
+        if verdict.fields.get("evaluations_left") == 0:
+            return
 
 
 async def _evaluate(session: Session, task: Task, problem: Problem, blocks: Blocks, path: str) -> Answer:
