@@ -8,6 +8,7 @@ import contextlib
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -15,8 +16,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import anyio
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -30,7 +32,7 @@ from hawkeye_mcp.chips import TPUS
 from hawkeye_mcp.jobs import Jobs
 from hawkeye_mcp.judging import Judge, JudgeFactory, JudgeHolder
 from hawkeye_mcp.pool import Pool
-from hawkeye_mcp.submissions import App, Settings
+from hawkeye_mcp.submissions import DEFAULT_TPU, App, Settings
 from hawkeye_mcp.tools import evaluate_kernel, job, kernel_pool, profile, read_workload, resources
 from hawkeye_mcp.tools.arguments import FlatTool
 
@@ -43,11 +45,11 @@ _LINGER_S = 0.5
 
 
 @asynccontextmanager
-async def open_judge() -> AsyncIterator[Judge]:
-    """The real judge, imported only when a server starts."""
+async def open_judge(tpu: str = DEFAULT_TPU) -> AsyncIterator[Judge]:
+    """The real judge, imported only when a server starts; it warms up for one chip by itself."""
     from hawkeye_mcp.judge import evaluate
 
-    async with evaluate.open_judge() as judge:
+    async with evaluate.open_judge(warm=tpu) as judge:
         yield judge
 
 
@@ -69,12 +71,13 @@ _TOOLS: dict[str, Callable[[Settings], FlatTool]] = {
 
 def build_server(
     settings: Settings,
-    judge_factory: JudgeFactory = open_judge,
+    judge_factory: JudgeFactory | None = None,
     on_closed: Callable[[], None] = lambda: None,
 ) -> MCPServer[App]:
     """The server for one condition.
 
-    on_closed is called when everything the server holds has been closed: jobs, judge, logs.
+    judge_factory: opens the judge; None means the real one. on_closed: called when everything the server holds has
+    been closed: jobs, judge, logs.
     """
     server: MCPServer[App] = MCPServer(
         "hawkeye",
@@ -82,7 +85,7 @@ def build_server(
         version=__version__,
         instructions=conditions.loop(settings.condition),
         tools=[_TOOLS[name](settings) for name in conditions.tools(settings.condition)],
-        lifespan=_lifespan(settings, judge_factory, on_closed),
+        lifespan=_lifespan(settings, judge_factory or partial(open_judge, settings.tpu or DEFAULT_TPU), on_closed),
         middleware=[log_calls],
         log_level="WARNING",
     )
@@ -184,12 +187,10 @@ def _correlation(meta: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Options:
-    """The command line, checked."""
+    """The command line, checked. `listening` is the socket of the http transport; None means stdio."""
 
     settings: Settings
-    transport: Literal["stdio", "http"]
-    host: str
-    port: int
+    listening: socket.socket | None
 
 
 def parse(argv: Sequence[str] | None) -> Options:
@@ -204,7 +205,7 @@ def parse(argv: Sequence[str] | None) -> Options:
     parser.add_argument("--max-evaluations", type=int, default=0, help="evaluation budget; 0: no limit")
     parser.add_argument("--transport", default="stdio", choices=("stdio", "http"))
     parser.add_argument("--host", default="127.0.0.1", help="for http")
-    parser.add_argument("--port", type=int, default=8931, help="for http")
+    parser.add_argument("--port", type=int, default=8931, help="for http; 0: any free one")
     parser.add_argument("--version", action="version", version=f"hawkeye-mcp {__version__}")
     found = parser.parse_args(argv)
     if found.workload and found.workload not in workloads.names():
@@ -232,10 +233,16 @@ def parse(argv: Sequence[str] | None) -> Options:
         CallLog(settings.call_log).close()
     except OSError as error:
         parser.error(f"cannot write {error.filename}: {error.strerror}; choose another --state or --call-log")
-    return Options(settings, found.transport, found.host, found.port)
+    if found.transport == "stdio":
+        return Options(settings, None)
+    try:
+        family = socket.AF_INET6 if ":" in found.host else socket.AF_INET
+        return Options(settings, socket.create_server((found.host, found.port), family=family))
+    except (OSError, OverflowError) as error:
+        parser.error(f"cannot listen on {found.host}:{found.port}: {error}; choose another --host or --port")
 
 
-def main(argv: Sequence[str] | None = None, judge_factory: JudgeFactory = open_judge) -> NoReturn:
+def main(argv: Sequence[str] | None = None, judge_factory: JudgeFactory | None = None) -> NoReturn:
     """Console script: serve until the client goes away (exit 0) or a signal comes (exit 128 + its number)."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     options = parse(argv)
@@ -245,7 +252,7 @@ def main(argv: Sequence[str] | None = None, judge_factory: JudgeFactory = open_j
     server = build_server(options.settings, judge_factory, on_closed=exiting.closed)
     code = 0
     try:
-        anyio.run(_serve, server, options, exiting)
+        anyio.run(_serve, server, options.listening, exiting)
     except BaseExceptionGroup as group:
         # A client that went away (EPIPE) is an ordinary end, not a failure.
         _, other = group.split((BrokenPipeError, ConnectionResetError, anyio.BrokenResourceError))
@@ -288,13 +295,13 @@ class _Exit:
         os._exit(code)
 
 
-async def _serve(server: MCPServer[App], options: Options, exiting: _Exit) -> None:
+async def _serve(server: MCPServer[App], listening: socket.socket | None, exiting: _Exit) -> None:
     async with anyio.create_task_group() as tasks:
         await tasks.start(_watch_signals, tasks.cancel_scope, exiting)
-        if options.transport == "stdio":
+        if listening is None:
             await server.run_stdio_async()
         else:
-            await _serve_http(server, options)
+            await _serve_http(server, listening)
         tasks.cancel_scope.cancel()
 
 
@@ -307,7 +314,7 @@ async def _watch_signals(scope: anyio.CancelScope, exiting: _Exit, *, task_statu
             scope.cancel()
 
 
-async def _serve_http(server: MCPServer[App], options: Options) -> None:
+async def _serve_http(server: MCPServer[App], listening: socket.socket) -> None:
     import uvicorn
 
     class Quiet(uvicorn.Server):
@@ -317,17 +324,12 @@ async def _serve_http(server: MCPServer[App], options: Options) -> None:
         def capture_signals(self) -> Any:
             yield
 
-    app = server.streamable_http_app(host=options.host)
-    config = uvicorn.Config(
-        app,
-        host=options.host,
-        port=options.port,
-        log_config=None,
-        access_log=False,
-        timeout_graceful_shutdown=1,
-    )
-    logger.info("serving on http://%s:%d/mcp", options.host, options.port)
-    await Quiet(config).serve()
+    os.dup2(2, 1)  # what prints past Python goes where the logs go, as with stdio
+    app = server.streamable_http_app(host=listening.getsockname()[0])
+    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
+    # It listens before it says so: whoever reads this can connect at once.
+    logger.info("serving on http://%s:%d/mcp", *listening.getsockname()[:2])
+    await Quiet(config).serve(sockets=[listening])
 
 
 if __name__ == "__main__":

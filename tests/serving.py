@@ -47,7 +47,7 @@ async def connected(
 
 
 class Waiting:
-    """A call in a task of its own that is known to wait for its result once `waits` is set."""
+    """A call in a task of its own; once `waits` is set its kernel is being judged and it waits for the verdict."""
 
     def __init__(self, client: Client, tool: str, arguments: dict[str, Any]) -> None:
         self.client, self.tool, self.arguments = client, tool, arguments
@@ -55,7 +55,8 @@ class Waiting:
         self.result: CallToolResult | None = None
 
     async def _heartbeat(self, value: float, total: float | None, message: str | None) -> None:
-        self.waits.set()
+        if message != "queued":
+            self.waits.set()
 
     async def __call__(self) -> None:
         self.result = await self.client.call_tool(self.tool, self.arguments, progress_callback=self._heartbeat)

@@ -60,7 +60,7 @@ async def test_clients_of_both_eras_share_one_server_which_ends_by_signal(http: 
             async with Client(http.url, mode=mode) as client:
                 found.append(data(await client.call_tool("evaluate_kernel", {"source": "# fake: print"})))
         http.process.send_signal(signal.SIGTERM)
-        code = await anyio.to_thread.run_sync(http.process.wait)
+        code = await anyio.to_thread.run_sync(http.process.wait, abandon_on_cancel=True)
     assert [x["cached"] for x in found] == [False, True]
     assert code == 128 + signal.SIGTERM
     assert http.process.stdout.read() == b""
@@ -77,7 +77,7 @@ async def test_a_client_that_disconnects_mid_call_stops_the_work(http: Http, mod
                 tasks.start_soon(call)
                 await call.waits.wait()
                 tasks.cancel_scope.cancel()
-        await anyio.to_thread.run_sync(http.until, "fake judge cancelled")
+        await anyio.to_thread.run_sync(http.until, "fake judge cancelled", abandon_on_cancel=True)
         async with Client(http.url, mode=mode) as client:
             after = data(await client.call_tool("evaluate_kernel", {"source": "# next"}))
     assert after["status"] == "correct"
