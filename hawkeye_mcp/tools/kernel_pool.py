@@ -14,8 +14,9 @@ from hawkeye_mcp.submissions import App, Settings
 from hawkeye_mcp.tools import arguments
 from hawkeye_mcp.tools.answering import app_of
 
-LARGEST_LISTING = 50
-LONGEST_TEXT = 9_000
+# Both keep an answer below the 12 kB at which Codex cuts the middle out.
+LARGEST_LISTING = 30
+LONGEST_TEXT_BYTES = 9_000
 
 DESCRIPTION = (
     "Correct kernels already found for the workload on this TPU. action list (default): best first, "
@@ -83,10 +84,11 @@ def _one(app: App, settings: Settings, kernel_id: str) -> CallToolResult:
         if value is not None
     )
     content: list[Any] = []
-    if len(kernel) > LONGEST_TEXT:
+    start = kernel.encode("utf-8")[:LONGEST_TEXT_BYTES].decode("utf-8", errors="ignore")
+    if start != kernel:
         uri = f"kernel://{kernel_id}"
         content.append(ResourceLink(type="resource_link", uri=uri, name="whole kernel", mime_type="text/x-python"))
-        kernel = f"{kernel[:LONGEST_TEXT]}\n# ... cut here; the whole text is the resource {uri}"
+        kernel = f"{start}\n# ... cut here; the whole text is the resource {uri}"
     return CallToolResult(content=[TextContent(type="text", text=f"{head}\n{kernel}"), *content])
 
 
@@ -97,7 +99,7 @@ def build(settings: Settings) -> arguments.FlatTool:
         id: Annotated[str, Field(description="For read: an id from the list.")] = "",
         workload: arguments.WorkloadName = "",
         tpu: arguments.TpuName = "",
-        limit: Annotated[int, Field(description="For list: how many, 1 to 50, default 10.")] = 10,
+        limit: Annotated[int, Field(description="For list: how many, 1 to 30, default 10.")] = 10,
     ) -> CallToolResult:
         if action == "read":
             if not id:
