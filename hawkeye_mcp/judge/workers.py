@@ -63,6 +63,7 @@ def environment(kind: Kind, dump: Path) -> dict[str, str]:
         "LANG": "C.UTF-8",
     }
     base |= {"JAX_PLATFORMS": "cpu", "PYTHONUTF8": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    base["MALLOC_ARENA_MAX"] = "2"  # else memory that one thread freed is not there for the next
     if "PYTHONPATH" in os.environ:
         base["PYTHONPATH"] = os.environ["PYTHONPATH"]
     if kind == "verifier":
