@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-WHOLE_STEPS = 8  # a grid of up to this many steps is profiled whole
+WHOLE_STEPS = 16  # a grid of up to this many steps is profiled whole
+SETTLED_STEPS = 4  # of a double-buffered pipeline, until its steps cost what later ones do
 
 
 @dataclass(frozen=True)
@@ -38,20 +39,26 @@ def plan(grid: Sequence[int], *, whole: Collection[int] = (), depth: int = 2) ->
         depth: of the axes that are cut, how many of the innermost have a cost of their own when they advance;
             those further out only multiply. 2 serves unless a block stays in place while both of these run.
 
-    A shortened axis is meant to take its first, its middle and its last positions: the innermost cut axis runs
-    2 and 3 steps, the others 1 and 2.
+    The shortest point has SETTLED_STEPS at least, and axes grow by two steps, so that both buffers of a pipeline get
+    their turn: otherwise kernels that wait for latency come out far too slow.
     """
     grid = tuple(grid)
     cut = [axis for axis, n in enumerate(grid) if axis not in whole and n > 3]
     if not cut or math.prod(grid) <= WHOLE_STEPS:
         return Plan((grid,), (1.0,))
-    base = [n if axis not in cut else 1 for axis, n in enumerate(grid)]
-    base[cut[-1]] = 2
     modelled = cut[-depth:]
+    kept_steps = math.prod(n for axis, n in enumerate(grid) if axis not in cut)
+    base = [n if axis not in cut else 1 for axis, n in enumerate(grid)]
+    if kept_steps >= SETTLED_STEPS:  # what is kept settles the pipeline, and costs enough already
+        base[modelled[-1]], growth = 2, 1
+    else:
+        growth = 2
+        for axis in modelled:
+            base[axis] = 2 if len(modelled) > 1 else SETTLED_STEPS
     points = [tuple(base)]
     for axis in reversed(modelled):
         longer = list(base)
-        longer[axis] += 1
+        longer[axis] += growth
         points.append(tuple(longer))
 
     def terms(bounds: Sequence[int]) -> list[int]:

@@ -26,6 +26,7 @@ def test_the_weights_reproduce_a_regular_kernel_exactly_on_any_grid(seed):
     whole = {axis for axis in range(len(grid)) if draw.random() < 0.25}
     depth = draw.choice([1, 2, 3])
     found = plan(grid, whole=whole, depth=depth)
+    assert all(n <= full for point in found.points for n, full in zip(point, grid, strict=True))
     cut = [axis for axis, n in enumerate(grid) if n > 3 and axis not in whole]
     # blocks move with the axes that the plan models, and with every step
     per_move = {axis: draw.randint(1, 50) for axis in cut[-depth:]}
@@ -36,15 +37,20 @@ def test_the_weights_reproduce_a_regular_kernel_exactly_on_any_grid(seed):
 
 def test_three_points_tell_start_step_and_advance_apart():
     found = plan((16, 32, 64))
-    assert found.points == ((1, 1, 2), (1, 1, 3), (1, 2, 2))
+    assert found.points == ((1, 2, 2), (1, 2, 4), (1, 4, 2))
     # f = 5 + 7 * (steps) + 11 * (advances of the second axis), by hand
-    cycles = [5 + 7 * 2 + 11 * 1, 5 + 7 * 3 + 11 * 1, 5 + 7 * 4 + 11 * 2]
+    cycles = [5 + 7 * 4 + 11 * 2, 5 + 7 * 8 + 11 * 2, 5 + 7 * 8 + 11 * 4]
     assert found.total(cycles) == pytest.approx(5 + 7 * 16 * 32 * 64 + 11 * 16 * 32)
 
 
 def test_a_third_level_needs_a_fourth_point():
     found = plan((16, 32, 64), depth=3)
-    assert found.points == ((1, 1, 2), (1, 1, 3), (1, 2, 2), (2, 1, 2))
+    assert found.points == ((2, 2, 2), (2, 2, 4), (2, 4, 2), (4, 2, 2))
+
+
+def test_a_single_axis_starts_where_the_pipeline_has_settled():
+    assert plan((64,)).points == ((4,), (6,))
+    assert plan((3, 6)).points == ((3, 4), (3, 6))  # never longer than the axis is
 
 
 def test_axes_whose_position_matters_and_short_ones_keep_their_length():
@@ -53,7 +59,7 @@ def test_axes_whose_position_matters_and_short_ones_keep_their_length():
     assert sum(found.weights) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("grid", [(), (1,), (8,), (2, 4), (3, 3, 3)])
+@pytest.mark.parametrize("grid", [(), (1,), (8,), (16,), (4, 4), (3, 5), (3, 3, 3)])
 def test_a_short_grid_is_profiled_whole(grid):
     found = plan(grid)
     assert found.points == (grid,)
@@ -68,4 +74,4 @@ def test_every_axis_irregular_means_the_whole_grid():
 def test_points_stay_few_and_short_however_long_the_grid():
     found = plan((1000, 2000, 3000))
     assert found.sampled
-    assert max(math.prod(point) for point in found.points) <= 4
+    assert max(math.prod(point) for point in found.points) <= 8
