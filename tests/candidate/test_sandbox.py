@@ -161,6 +161,15 @@ async def test_warm_sandboxes_are_used_once_and_closed_with_the_pool():
         assert last._process.returncode is not None
 
 
+@pytest.mark.parametrize("ending", ["os._exit(3)", "ctypes.string_at(0)"])
+async def test_without_bubblewrap_kernels_are_traced_and_crashes_contained_all_the_same(ending, monkeypatch):
+    monkeypatch.setattr(sandbox, "isolation", lambda: "rlimits")
+    assert "full" in (await _trace(KERNEL)).reply["artifacts"]
+    ended = await _trace(f"import ctypes, os\n{ending}")
+    assert ended.reply is None
+    assert "exit code 3" in ended.why or "SIGSEGV" in ended.why
+
+
 async def test_prints_do_not_mix_with_the_reply_and_their_end_is_kept():
     source = "print('{\"artifacts\": {}}', flush=True)\nprint('the end of it', flush=True)" + KERNEL
     ended = await _trace(source)

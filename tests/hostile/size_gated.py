@@ -1,4 +1,7 @@
-"""Right at the check size, where it is verified; nearly nothing at the full size, where it is timed."""
+"""Right at the check size, where it is verified; nearly nothing at the full size, where it is timed.
+
+Stopped by: no program may take less time than its chip needs for the workload's FLOPs and bytes.
+"""
 
 import jax
 import jax.numpy as jnp

@@ -1,6 +1,7 @@
 """Replaces the tracer's export, so that the judge verifies one program and times another.
 
-Nothing in the sandbox can be trusted, so the two artifacts of a reply need not belong together.
+Nothing in the sandbox can be trusted, so the two artifacts of a reply need not belong together. Stopped by: no program
+may take less time than its chip needs for the workload's FLOPs and bytes. One that takes as long would pass.
 """
 
 import sys
