@@ -242,7 +242,7 @@ async def _until_signal(
 
 
 def _exit_code(status: str) -> int:
-    return {"correct": 0, "harness_error": EXIT_HARNESS}.get(status, EXIT_OTHER_VERDICT)
+    return {"correct": 0, "profiled": 0, "harness_error": EXIT_HARNESS}.get(status, EXIT_OTHER_VERDICT)
 
 
 @contextmanager

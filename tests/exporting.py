@@ -16,7 +16,7 @@ def shapes_of(inputs):
 
 def both(function, inputs) -> dict[str, str]:
     """The two artifacts, base64, of a function for inputs [(shape, dtype), ...]."""
-    return tracer.artifacts(function, inputs, DEVICE)
+    return tracer.artifacts(function, inputs, DEVICE, interpreted=True)
 
 
 def tpu_bytes(function, inputs) -> bytes:

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -111,6 +111,15 @@ def _environment() -> dict[str, str]:
     }
 
 
+def _threads_of_user() -> int:
+    count = 0
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with contextlib.suppress(OSError, KeyError):  # it may have ended meanwhile
+            fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+            count += int(fields["Threads"]) if int(fields["Uid"].split()[0]) == os.getuid() else 0
+    return count
+
+
 _uids = itertools.count(200_000 + os.getpid() % 10_000 * 10)
 
 
@@ -124,6 +133,7 @@ class Sandbox:
     async def start(cls, chip: Chip, limits: Limits) -> "Sandbox":
         read_fd, write_fd = os.pipe()  # the child ends when the write end closes, however this process goes
         bubblewrap = isolation() == "bubblewrap"
+        another_user = bubblewrap and os.geteuid() == 0
         setup = {
             "device": {"device_kind": chip.device_kind, "cores": chip.cores},
             "watch_fd": read_fd,
@@ -131,8 +141,9 @@ class Sandbox:
                 "memory_bytes": limits.memory_bytes,
                 "cpu_s": limits.cpu_s,
                 "file_bytes": limits.file_bytes,
-                "processes": limits.processes + 4 * (os.cpu_count() or 1),
-                "uid": next(_uids) if bubblewrap and os.geteuid() == 0 else 0,
+                # the limit counts all threads of a user: only another user starts from none
+                "processes": limits.processes + 4 * (os.cpu_count() or 1) + (0 if another_user else _threads_of_user()),
+                "uid": next(_uids) if another_user else 0,
             },
         }
         command = [*_bubblewrap(), "--"] if bubblewrap else []
@@ -151,11 +162,15 @@ class Sandbox:
             os.close(read_fd)
         return cls(process, limits, write_fd)
 
-    async def trace(self, source: str, inputs: dict[str, Any], chip: Chip) -> Ended:
-        """Trace one candidate at each size of `inputs` ({size: [(shape, dtype), ...]})."""
+    async def trace(self, source: str, inputs: Mapping[Any, Any], chip: Chip, *, interpreted: bool = True) -> Ended:
+        """Trace one candidate at each size of `inputs` ({size: [(shape, dtype), ...]}).
+
+        interpreted: also export for the CPU interpreter, which only verification needs.
+        """
         request = {
             "source": source,
-            "inputs": inputs,
+            "inputs": dict(inputs),
+            "interpreted": interpreted,
             "device": {"device_kind": chip.device_kind, "cores": chip.cores},
         }
         reply, noise = bytearray(), _Tail(self._limits.output_bytes)

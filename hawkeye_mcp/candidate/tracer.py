@@ -105,8 +105,8 @@ class Failed(Exception):
         self.stage, self.cause = stage, cause
 
 
-def artifacts(function: Any, inputs: list[Any], device: dict[str, Any]) -> dict[str, str]:
-    """The two exports, base64, of one trace at one size."""
+def artifacts(function: Any, inputs: list[Any], device: dict[str, Any], *, interpreted: bool) -> dict[str, str]:
+    """The exports, base64, of one trace at one size: for the TPU and, if asked, for the CPU interpreter."""
     import jax
     from jax._src.mesh import AbstractDevice, AbstractMesh, use_abstract_mesh
 
@@ -121,7 +121,7 @@ def artifacts(function: Any, inputs: list[Any], device: dict[str, Any]) -> dict[
             stage = "lower"
             tpu = export_for(closed, "tpu", shapes)
         stage = "interpret"
-        cpu = export_for(for_cpu(closed), "cpu", shapes)
+        cpu = export_for(for_cpu(closed), "cpu", shapes) if interpreted else b""
     except BaseException as error:  # a candidate may raise anything, SystemExit included
         raise Failed(stage, error) from error
     return {"tpu": base64.b64encode(tpu).decode(), "cpu": base64.b64encode(cpu).decode()}
@@ -154,7 +154,9 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     reply: dict[str, Any] = {"artifacts": {}, "failures": {}}
     for size, inputs in request["inputs"].items():
         try:
-            reply["artifacts"][size] = artifacts(function, inputs, request["device"])
+            reply["artifacts"][size] = artifacts(
+                function, inputs, request["device"], interpreted=request["interpreted"]
+            )
         except Failed as failed:
             reply["failures"][size] = {"stage": failed.stage, **describe(failed.cause)}
     return reply
@@ -179,7 +181,7 @@ def warm_up(device: dict[str, Any]) -> None:
             out_shape=jax.ShapeDtypeStruct((128, 128), jnp.float32),
         )(x)  # fmt: skip
 
-    artifacts(function, [((128, 128), "float32")], device)
+    artifacts(function, [((128, 128), "float32")], device, interpreted=True)
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ import anyio
 
 from hawkeye_mcp import taxonomy
 from hawkeye_mcp.candidate import sandbox
-from hawkeye_mcp.candidate.sandbox import SandboxPool
+from hawkeye_mcp.candidate.sandbox import Limits, SandboxPool
 from hawkeye_mcp.chips import CHIPS
 from hawkeye_mcp.evaluation import (
     ArtifactInfo,
@@ -30,6 +30,7 @@ from hawkeye_mcp.evaluation import (
     ProfileStatus,
     Status,
 )
+from hawkeye_mcp.judge import hints
 from hawkeye_mcp.judge.baseline import Baselines
 from hawkeye_mcp.judge.predict import Predictor
 from hawkeye_mcp.judge.verdict import NEXT_STEP, SandboxReply, Verdict, first_verdict, leaves
@@ -37,7 +38,7 @@ from hawkeye_mcp.judge.work import Progress, Work
 from hawkeye_mcp.judge.workers import WorkerDied, WorkerError, WorkerPool, WorkerTimeout
 from hawkeye_mcp.profiler import diagnosis
 from hawkeye_mcp.versions import versions
-from hawkeye_mcp.workloads import Workload
+from hawkeye_mcp.workloads import Size, Workload
 
 logger = logging.getLogger(__name__)
 
@@ -120,20 +121,24 @@ class Judge:
             created=datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds"),
         )
 
-    async def profile(self, source: str, workload: Workload, tpu: str, *, progress: Progress = _ignore) -> Profile:
-        """Look into a kernel without verifying it: predicted time, counters of the executed schedule, memory."""
-        work = Work(source, workload, tpu, progress)
-        counters: list[Counter] = []
-        memory: list[Counter] = []
+    async def profile(
+        self, source: str, workload: Workload, tpu: str, *, counters: bool = True, progress: Progress = _ignore
+    ) -> Profile:
+        """Look into a kernel without verifying it: predicted time, counters of the executed schedule, memory.
+
+        Without `counters` it answers with the time alone, some seconds sooner.
+        """
+        work = Work(source, workload, tpu, progress, verified=False)
+        counted: tuple[list[Counter], list[Counter]] = ([], [])
 
         async def stages() -> _Outcome:
             await self._trace(work)
             await self._audit(work)
             await self._predictor.predict(work)
-            with work.stage("count"):
-                found = await self._predictor.count(work)
-            counters.extend(found[0])
-            memory.extend(found[1])
+            if counters:
+                nonlocal counted
+                with work.stage("count"):
+                    counted = await self._predictor.count(work)
             return _Outcome(
                 "profiled",
                 "Profiled; whether its results are correct was not checked.",
@@ -149,8 +154,8 @@ class Judge:
             tpu=tpu,
             kernel_sha256=_sha256(source),
             timing=work.timing,
-            counters=counters,
-            memory=memory,
+            counters=counted[0],
+            memory=counted[1],
             diagnosis=_diagnosis(work),
             compiler_message=outcome.compiler_message,
             versions=versions(),
@@ -177,10 +182,11 @@ class Judge:
 
     async def _trace(self, work: Work) -> None:
         chip = CHIPS[work.tpu]
-        inputs = {size: work.workload.shapes(work.workload.inputs, size) for size in ("full", "check")}
+        sizes: tuple[Size, ...] = ("full", "check") if work.verified else ("full",)
+        inputs = {size: work.workload.shapes(work.workload.inputs, size) for size in sizes}
         with work.stage("trace"):
             async with self._sandboxes.take(chip) as box:
-                ended = await box.trace(work.source, inputs, chip)
+                ended = await box.trace(work.source, inputs, chip, interpreted=work.verified)
         if ended.timed_out:
             raise Verdict(
                 "timeout",
@@ -191,7 +197,7 @@ class Judge:
             raise Verdict(
                 "trace_error",
                 f"Tracing failed: {ended.why}.",
-                _with_output(NEXT_STEP["trace_error"], ended.stderr_tail),
+                _with_output(hints.hint(ended.why) or NEXT_STEP["trace_error"], ended.stderr_tail),
             )
         reply = SandboxReply(ended.reply)
         if reply.failed:
@@ -308,8 +314,11 @@ def _with_output(text: str, tail: str) -> str:
 
 
 @contextlib.asynccontextmanager
-async def open_judge(*, warm: str | None = None) -> AsyncIterator[Judge]:
-    """A judge whose processes all end with the context; `warm` names a chip to get ready for at once."""
+async def open_judge(*, warm: str | None = None, limits: Limits | None = None) -> AsyncIterator[Judge]:
+    """A judge whose processes all end with the context.
+
+    warm: a chip to get ready for at once. limits: what a candidate may use while it is traced.
+    """
     cores = os.cpu_count() or 1
     pools = {
         "verifier": WorkerPool("verifier", max(1, cores // 2)),
@@ -318,7 +327,7 @@ async def open_judge(*, warm: str | None = None) -> AsyncIterator[Judge]:
         "tracer": WorkerPool("tracer", 1),
     }
     async with anyio.create_task_group() as tasks:
-        sandboxes = SandboxPool(tasks)
+        sandboxes = SandboxPool(tasks, limits=limits)
         judge = Judge(sandboxes, pools)
         try:
             if warm:

@@ -15,6 +15,8 @@ from hawkeye_mcp.profiler.timing import Cost, op_time, total_us
 
 # Below this share of the hardware's floor a time cannot be that of the whole work; the rest is room for rounding.
 IMPOSSIBLE = 0.9
+# Operations around the kernels that together take less than this share of the kernels' time are not profiled.
+NEGLIGIBLE = 0.01
 LIMITS_S = {"compile": 180.0, "plan": 60.0, "predict": 240.0, "around": 120.0, "count": 240.0}
 
 
@@ -142,7 +144,10 @@ class Predictor:
             )
         around = [op for op in ops if not op["mosaic"]]
         profiled: dict[str, Any] = {}
-        if any(op["xla_cycles"] for op in around):
+        kernel_cycles = sum((kernel["cycles"] or 0.0) * max(kernel["calls"], 1) for kernel in kernels)
+        around_cycles = sum((op["xla_cycles"] or 0) * max(op["calls"], 1) for op in around)
+        # XLA's estimates are not too low, so where they are next to nothing there is nothing to look into.
+        if around_cycles > NEGLIGIBLE * kernel_cycles:
             try:
                 with work.stage("predict"):
                     reply = await self._pools["profiler"].call(

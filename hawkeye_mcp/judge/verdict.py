@@ -42,7 +42,8 @@ class _Failure:
             return Verdict(
                 "trace_error",
                 f"{what} for the CPU interpreter, which verifies it: {text[:1500]}",
-                "Use operations that Pallas can interpret (pallas_call kernels, DMA, semaphores within one device).",
+                hints.hint(text)
+                or "Use operations that Pallas can interpret (pallas_call kernels, DMA, semaphores within one device).",
             )
         return Verdict("trace_error", f"{what}: {text[:1500]}", hints.hint(text) or "")
 

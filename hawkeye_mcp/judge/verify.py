@@ -34,14 +34,14 @@ def module_of(name: str) -> ModuleType:
 
 
 def audit(workload: str, size: workloads.Size, tpu: str, cpu: str) -> dict[str, Any]:
-    """Audit the two artifacts (base64) of one size: {"unreadable": why} for bytes that no reader here takes."""
+    """Audit the artifacts (base64; cpu may be empty) of one size: {"unreadable": why} for bytes that no reader here takes."""
     declared = workloads.load(workload)
     try:
         data = base64.b64decode(tpu)
         tpu_program = artifact.read(data)
         found = auditing.audit(
             tpu_program,
-            _program(cpu),
+            _program(cpu) if cpu else None,
             declared.shapes(declared.inputs, size),
             allow_outside=declared.outside.allow,
             nbytes=len(data),

@@ -19,6 +19,7 @@ class Work:
     workload: Workload
     tpu: str
     progress: Progress
+    verified: bool = True
     stages_s: dict[str, float] = field(default_factory=dict)
     artifacts: dict[str, dict[str, str]] = field(default_factory=dict)
     verify_at: Size = "check"

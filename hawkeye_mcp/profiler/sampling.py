@@ -31,7 +31,7 @@ class Plan:
         return sum(weight * value for weight, value in zip(self.weights, values, strict=True))
 
 
-def plan(grid: Sequence[int], *, whole: Collection[int] = (), depth: int = 2) -> Plan:
+def plan(grid: Sequence[int], *, whole: Collection[int] = (), depth: int = 2, settle: bool = True) -> Plan:
     """Choose the points for one grid.
 
     Args:
@@ -39,8 +39,9 @@ def plan(grid: Sequence[int], *, whole: Collection[int] = (), depth: int = 2) ->
         depth: of the axes that are cut, how many of the innermost have a cost of their own when they advance;
             those further out only multiply. 2 serves unless a block stays in place while both of these run.
 
-    The shortest point has SETTLED_STEPS at least, and axes grow by two steps, so that both buffers of a pipeline get
-    their turn: otherwise kernels that wait for latency come out far too slow.
+        settle: whether steps may wait for transfers. Then the shortest point has SETTLED_STEPS at least and axes grow
+            by two steps, so that both buffers of a pipeline get their turn: otherwise kernels that wait for latency
+            come out far too slow. Without, steps that compute for long hide all of that.
     """
     grid = tuple(grid)
     cut = [axis for axis, n in enumerate(grid) if axis not in whole and n > 3]
@@ -49,7 +50,7 @@ def plan(grid: Sequence[int], *, whole: Collection[int] = (), depth: int = 2) ->
     modelled = cut[-depth:]
     kept_steps = math.prod(n for axis, n in enumerate(grid) if axis not in cut)
     base = [n if axis not in cut else 1 for axis, n in enumerate(grid)]
-    if kept_steps >= SETTLED_STEPS:  # what is kept settles the pipeline, and costs enough already
+    if kept_steps >= SETTLED_STEPS or not settle:  # what is kept settles the pipeline, and costs enough already
         base[modelled[-1]], growth = 2, 1
     else:
         growth = 2

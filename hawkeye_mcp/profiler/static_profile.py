@@ -6,6 +6,7 @@ program; nothing has to be read from files.
 
 import dataclasses
 import functools
+import math
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ from hawkeye_mcp.profiler.cutout import POINT, cut_out
 from hawkeye_mcp.profiler.mosaic import DataDependent, MosaicCall, item_bits, mosaic_calls
 from hawkeye_mcp.profiler.regularity import DATA, axes_of_window, regularity
 
+# A grid step that computes for this long hides the latency of its transfers, about 750 cycles on v5e.
+BUSY_STEP_CYCLES = 4096
+
 
 @functools.cache
 def peaks(tpu: str) -> dict[str, float]:
@@ -37,9 +41,20 @@ def peaks(tpu: str) -> dict[str, float]:
     }
 
 
-def plan_for(call: MosaicCall, cores: int) -> tuple[sampling.Plan, list[str]]:
+def _matmul_cycles(call: MosaicCall, tpu: str) -> float:
+    """Cycles that one grid step's matmuls take at the peak of a core's MXUs; those in inner loops count once."""
+    flops = 0.0
+    for op in operations(call.body.operation):
+        if op.name.endswith("tpu.matmul"):
+            lhs, rhs, out = (math.prod(ir.VectorType(v.type).shape) for v in (*list(op.operands)[:2], op.results[0]))
+            flops += 2 * math.sqrt(lhs * rhs * out)  # (m k)(k n)(m n) = (m k n)^2
+    return flops / (peaks(tpu)["bf16_flops_per_s"] / CHIPS[tpu].cores / CHIPS[tpu].clock_hz)
+
+
+def plan_for(call: MosaicCall, tpu: str) -> tuple[sampling.Plan, list[str]]:
     """The sampling plan of one kernel, and notes on why its prediction is not exact (data-dependent work)."""
     found = regularity(call)
+    cores = CHIPS[tpu].cores
     notes = []
     if found.data_dependent:
         notes.append(f"kernel {call.name}: branches or loop bounds depend on data, so its time is a lower bound")
@@ -52,7 +67,8 @@ def plan_for(call: MosaicCall, cores: int) -> tuple[sampling.Plan, list[str]]:
         grid[split] = -(-grid[split] // cores)
     cut = [axis for axis, n in enumerate(grid) if axis not in found.irregular and n > 3]
     resting = any(not axes & set(cut[-2:]) for axes in windows)
-    plan = sampling.plan(grid, whole=found.irregular, depth=3 if resting and len(cut) > 2 else 2)
+    settle = _matmul_cycles(call, tpu) < BUSY_STEP_CYCLES
+    plan = sampling.plan(grid, whole=found.irregular, depth=3 if resting and len(cut) > 2 else 2, settle=settle)
     if split is not None:
         points = []
         for point in plan.points:
@@ -89,7 +105,7 @@ def plan_kernels(program: Program, tpu: str) -> list[dict[str, Any]]:
                 entry |= {"points": [], "weights": []}
                 entry["notes"].append(f"kernel {call.name}: its grid is computed at run time and cannot be predicted")
             else:
-                plan, notes = plan_for(call, CHIPS[tpu].cores)
+                plan, notes = plan_for(call, tpu)
                 entry |= {"points": [list(point) for point in plan.points], "weights": list(plan.weights)}
                 entry["notes"] += notes
             found.append(entry)
@@ -123,7 +139,7 @@ def count_kernels(program: Program, tpu: str, dump: Path) -> dict[str, Any]:
         for call in mosaic_calls(program):
             if call.dynamic_grid:
                 continue
-            plan, _ = plan_for(call, CHIPS[tpu].cores)
+            plan, _ = plan_for(call, tpu)
             llo.clear(dump)
             try:
                 compiled = compile_exported(cut_out(call, plan.points), tpu)
