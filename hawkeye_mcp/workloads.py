@@ -35,6 +35,7 @@ class Tolerance(_Table):
     limit: float
     rtol: float = 0.01
     atol: float = 0.01
+    axis: int = Field(0, description="Axis over which E takes the mean of the oracle's output.")
     reason: str
 
 
@@ -66,6 +67,8 @@ class Workload(_Table):
     flops_formula: str
     least_flops: float | None = Field(None, description="What no correct kernel can do without, if less than flops.")
     least_bytes: float = Field(description="Bytes of inputs and outputs, each once, at full size.")
+    algebraic: str = Field("", description="Work that a kernel may save by algebra; a speedup from it must say so.")
+    no_power: str = Field("", description="Why no inputs can tell a wrong kernel; such a workload is in no aggregate.")
     tolerance: Tolerance
     baseline: Baseline
     outside: Outside = Outside()

@@ -128,10 +128,11 @@ class _Scan:
             self.max_abs = float(error.max())
             self.largest = _position(int(error.argmax()), first_row, a.shape[1])
         row_error = np.linalg.norm(error, axis=1)
-        by_row = [_ratio(n, d) for n, d in zip(row_error, np.linalg.norm(magnitude, axis=1), strict=True)]
-        row = int(np.argmax(by_row))
+        with np.errstate(divide="ignore", invalid="ignore"):  # infinite where the oracle's row is zero
+            by_row = np.where(row_error == 0, 0.0, row_error / np.linalg.norm(magnitude, axis=1))
+        row = int(by_row.argmax())
         if by_row[row] > self.error_r:
-            self.error_r = by_row[row]
+            self.error_r = float(by_row[row])
             self.largest_in_worst_row = (first_row + row, int(error[row].argmax()))
         self.squared_error += float((error**2).sum())
 
@@ -154,7 +155,7 @@ def _compare_one(
         index=index,
         shape=list(out.shape),
         dtype=str(out.dtype),
-        error_e=_finite(_ratio(math.sqrt(scan.squared_error), _spread(ref))) if finite else None,
+        error_e=_finite(_ratio(math.sqrt(scan.squared_error), _spread(ref, tolerance.axis))) if finite else None,
         error_r=_finite(scan.error_r) if finite else None,
         max_abs_error=scan.max_abs if finite else None,
         max_rel_error=scan.max_rel if finite else None,
@@ -206,9 +207,9 @@ def _position(flat: int, first_row: int, width: int) -> tuple[int, int]:
     return first_row + flat // width, flat % width
 
 
-def _spread(ref: NDArray[np.generic]) -> float:
-    """norm(ref - mean of ref over axis 0), over the elements where ref is finite; 0 for a scalar."""
-    columns = ref.reshape(ref.shape[0], -1) if ref.ndim else ref.reshape(1, 1)
+def _spread(ref: NDArray[np.generic], axis: int) -> float:
+    """norm(ref - mean of ref over axis), over the elements where ref is finite; 0 for a scalar."""
+    columns = np.moveaxis(ref, axis, 0).reshape(ref.shape[axis], -1) if ref.ndim else ref.reshape(1, 1)
     total = np.zeros(columns.shape[1])
     for rows in _blocks(*columns.shape):
         total += _finite_part(columns[rows]).sum(axis=0)

@@ -76,6 +76,14 @@ def test_a_constant_per_column_scores_one_on_e():
     assert error.error_e == pytest.approx(1.0, rel=1e-4)
 
 
+def test_the_mean_is_over_the_axis_that_the_tolerance_names():
+    ref = np.arange(1.0, 9.0).reshape(1, 2, 4, 1)  # over axis 0 there is nothing to take a mean of
+    out = ref.copy()
+    out[0, 1, 2, 0] += 1
+    error, _ = _compare(out, ref, E.model_copy(update={"axis": 2}))
+    assert error.error_e == pytest.approx(1 / np.linalg.norm([-1.5, -0.5, 0.5, 1.5] * 2))
+
+
 def test_failing_fraction_uses_the_workloads_rtol_and_atol():
     ref = np.array([[1.0, 1.0, 1.0, 100.0]])
     out = ref + np.array([[0.019, 0.021, -0.03, 1.0]])
