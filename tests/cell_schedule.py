@@ -60,8 +60,7 @@ def schedule(kernel, shapes, dump):
         file.unlink()
     device = topologies.get_topology_desc(platform="tpu", topology_name="v5e:2x2").devices[0]
     arguments = [
-        jax.ShapeDtypeStruct(tuple(shape), dtype, sharding=SingleDeviceSharding(device))
-        for shape, dtype in shapes
+        jax.ShapeDtypeStruct(tuple(shape), dtype, sharding=SingleDeviceSharding(device)) for shape, dtype in shapes
     ]
     jax.jit(kernel).trace(*arguments).lower(lowering_platforms=("tpu",)).compile()
     total: collections.Counter = collections.Counter()
@@ -87,9 +86,7 @@ def count(bundles):
             elif found := re.match(r"\s+(?:%\S+ = )?([a-z_]+(?:\.[a-z_0-9]+)*)", line):
                 op = found.group(1)
                 if op[0] == "v":
-                    name = next(
-                        (name for prefix, name in COUNTERS.items() if op.startswith(prefix)), "valu_ops"
-                    )
+                    name = next((name for prefix, name in COUNTERS.items() if op.startswith(prefix)), "valu_ops")
                     counts[name] += 1
                 if granules := re.search(r"size_in_granules=\*/(\d+)", line):
                     counts["hbm_bytes"] += 32 * int(granules.group(1))

@@ -62,9 +62,7 @@ def test_readme_shows_each_client_and_its_one_line(client: str) -> None:
 
 @pytest.mark.parametrize("client", clients.CLIENTS)
 def test_command_passes_chip_and_condition_as_single_words(client: str) -> None:
-    words = (
-        clients.command(client, tpu="7x", condition="taxonomy").replace('"', " ").replace(",", " ").split()
-    )
+    words = clients.command(client, tpu="7x", condition="taxonomy").replace('"', " ").replace(",", " ").split()
     assert [w.strip("[]{}'") for w in words if w.strip("[]{}'") in {"7x", "--condition", "taxonomy"}] == [
         *("7x", "--condition", "taxonomy")
     ]

@@ -3,10 +3,8 @@
 The files are in tests/hostile; each says in its first line which defence stops it.
 """
 
-import dataclasses
 import os
 import socket
-import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ import anyio.lowlevel
 import pytest
 
 from hawkeye_mcp import workloads
-from hawkeye_mcp.candidate.sandbox import isolation
+from hawkeye_mcp.candidate.sandbox import Limits, isolation
 from hawkeye_mcp.evaluation import Evaluation
 from hawkeye_mcp.judge import evaluate as judging
 from hawkeye_mcp.judge.evaluate import open_judge
@@ -51,14 +49,14 @@ CASES = [
     Case("wrong_dtype", "incorrect", "returns float32[8, 4096, 8192] and must return bfloat16", "shapes and dtypes"),
     Case("exception", "trace_error", "'undefined_width' is not defined (line 5, in workload", MEND),
     Case("system_exit", "trace_error", "SystemExit: leaving early (line 7", MEND),
-    Case("os_exit", "trace_error", "ended by itself with exit code 0", MEND),
-    Case("segfault", "trace_error", "SIGSEGV (a native crash)", MEND),
+    Case("os_exit", "trace_error", "ended by itself with exit code 0", "without os._exit or ctypes"),
+    Case("segfault", "trace_error", "SIGSEGV (a native crash)", "without os._exit or ctypes"),
     Case("allocate_100gb", "trace_error", "Unable to allocate 100. GiB", "Do not allocate real arrays"),
-    Case("flood_stdout", "trace_error", "wrote more than 64 MiB of output", MEND),
+    Case("flood_stdout", "trace_error", "wrote more than 64 MiB of output", "Remove what prints"),
     Case("surrogate_message", "trace_error", "half of a pair: ?", MEND),
     Case("forged_reply", "rejected", "the artifact cannot be read", WORK),
     Case("forged_base64", "rejected", "base64", WORK),
-    Case("forged_nesting", "trace_error", "ended by itself with exit code 0", MEND),
+    Case("forged_nesting", "trace_error", "ended by itself with exit code 0", "without os._exit or ctypes"),
     Case("vmem_overflow", "compile_error", "Ran out of memory|CompileTimeScopedVmemOom", "use smaller blocks"),
     Case("misaligned_block", "compile_error", "block shape (Blocked(block_size=12)", "divisible by 8 and 128"),
     Case("nan_output", "incorrect", "is nan at [0, 0, 0] where", "compare the worst element"),
@@ -69,7 +67,7 @@ CASES = [
     Case("interpret", "rejected", "traced with interpret=True", WORK),
     Case("host_callback", "compile_error", "cannot be traced", "Remove callbacks"),
     Case(
-        "callback_in_kernel", "trace_error", "serialization of host_callbacks", "operations that Pallas can interpret"
+        "callback_in_kernel", "trace_error", "serialization of host_callbacks", "Remove callbacks"
     ),
     Case("runtime_memory", "runtime_error", "Out of memory allocating", "need less memory"),
 ]
@@ -156,8 +154,7 @@ def test_evaluations_at_once_do_not_disturb_each_other(submit):
 
 def test_an_endless_trace_ends_with_the_sandboxs_wall_clock():
     async def main() -> Evaluation:
-        async with open_judge() as judge:
-            judge._sandboxes.limits = dataclasses.replace(judge._sandboxes.limits, wall_s=6)
+        async with open_judge(limits=Limits(wall_s=6)) as judge:
             return await judge.evaluate(_source("infinite_loop"), workloads.load(NORM), "v5e")
 
     found = anyio.run(main)
@@ -194,93 +191,3 @@ def test_a_program_that_asks_for_its_platform_is_refused(judge_it):
     found = judge_it(_source("platform_dependent"))
     assert found.status == "trace_error", found.message
     assert "platform_dependent" in found.message
-
-
-def _children() -> set[int]:
-    """Processes below this one, at any depth, zombies left out."""
-    parents: dict[int, int] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if fields[0] != "Z":
-            parents[int(folder.name)] = int(fields[1])
-    below = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in below and pid not in below}:
-        below |= more
-    return below - {os.getpid()}
-
-
-def _command(pid: int) -> str:
-    return (Path("/proc") / str(pid) / "cmdline").read_text().replace("\0", " ")
-
-
-def _cpu_ticks(pid: int) -> int:
-    fields = (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
-
-
-@pytest.fixture
-def own_folder(tmp_path, monkeypatch) -> Path:
-    """The folder for temporary files of this test and what it starts."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return tmp_path
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    """Wait for something that the kernel finishes on its own, such as the end of a killed process."""
-    with anyio.fail_after(20):
-        while not condition():
-            await anyio.sleep(0.02)
-
-
-@pytest.mark.anyio
-async def test_cancelling_at_any_stage_kills_the_work_and_the_next_one_works(own_folder):
-    before = _children()
-    workload = workloads.load(NORM)
-
-    async def cancelled_at(stage: str) -> bool:
-        with anyio.CancelScope() as scope:
-            await judge.evaluate(GOOD, workload, "v5e", progress=lambda name: scope.cancel() if name == stage else None)
-        return scope.cancelled_caught
-
-    async with open_judge() as judge:
-        for stage in ("trace", "audit", "verify", "predict"):
-            assert await cancelled_at(stage)
-        assert (await judge.evaluate(GOOD, workload, "v5e")).status == "correct"
-        assert list(own_folder.iterdir())
-    await _until(lambda: _children() <= before)
-    assert not list(own_folder.iterdir())
-
-
-@pytest.mark.anyio
-async def test_cancelling_in_the_middle_of_an_endless_run_ends_its_process_at_once():
-    before = _children()
-    async with open_judge() as judge:
-        verifying = anyio.Event()
-        async with anyio.create_task_group() as tasks:
-
-            async def run() -> None:
-                source = _source("endless_run")
-                await judge.evaluate(
-                    source, workloads.load(NORM), "v5e", progress=lambda s: verifying.set() if s == "verify" else None
-                )
-
-            tasks.start_soon(run)
-            await verifying.wait()
-            (verifier,) = [pid for pid in _children() - before if "verifier" in _command(pid)]
-            used = _cpu_ticks(verifier)
-            await _until(lambda: _cpu_ticks(verifier) > used + os.sysconf("SC_CLK_TCK") // 2)
-            tasks.cancel_scope.cancel()
-        assert verifier not in _children()
-    await _until(lambda: _children() <= before)
-
-
-@pytest.mark.anyio
-async def test_closing_while_everything_is_still_starting_leaves_nothing(own_folder):
-    before = _children()
-    async with open_judge(warm="v5e"):
-        await anyio.lowlevel.checkpoint()
-    await _until(lambda: _children() <= before)
-    assert not list(own_folder.iterdir())

@@ -59,9 +59,7 @@ def test_guides_have_every_section() -> None:
 
 
 def test_unknown_row_names_nearest_and_all() -> None:
-    with pytest.raises(
-        taxonomy.UnknownCell, match=r"Nearest: 01_mxu_feed.*All: 01_mxu_feed, 05_fused_epilogue"
-    ):
+    with pytest.raises(taxonomy.UnknownCell, match=r"Nearest: 01_mxu_feed.*All: 01_mxu_feed, 05_fused_epilogue"):
         taxonomy.cell("v5e", "mxu_fed")
 
 
@@ -77,9 +75,7 @@ def test_chip_without_cells_is_empty_and_says_so() -> None:
 
 
 def test_loading_does_not_import_jax() -> None:
-    code = (
-        "import sys; from hawkeye_mcp import taxonomy; taxonomy.rows('v5e'); assert 'jax' not in sys.modules"
-    )
+    code = "import sys; from hawkeye_mcp import taxonomy; taxonomy.rows('v5e'); assert 'jax' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -90,9 +86,7 @@ def floor_us(config: dict) -> float:
     """Time that no kernel can beat: FLOP over peak, or inputs and output once over bandwidth."""
     shapes = list(config["shapes"]["full"].values())
     (m, k), n = shapes[0], shapes[1][1]
-    sizes = [
-        math.prod(s) * np.dtype(dtype(config, name)).itemsize for name, s in config["shapes"]["full"].items()
-    ]
+    sizes = [math.prod(s) * np.dtype(dtype(config, name)).itemsize for name, s in config["shapes"]["full"].items()]
     least_bytes = sum(sizes) + m * n * np.dtype(dtype(config, "output")).itemsize
     return 1e6 * max(2 * m * k * n / PEAK_FLOPS, least_bytes / HBM_BYTES_PER_S)
 
@@ -240,9 +234,7 @@ def leaks(text: str) -> list[str]:
         _, _, words = name.partition("_")
         # A one-word name such as GEMM is a common term; with its number it is not.
         patterns = [re.escape(name)] + ([words.replace("_", r"[\s_-]*")] if "_" in words else [])
-        found += [
-            m.group() for p in patterns for m in re.finditer(rf"(?<![a-z0-9]){p}(?![a-z0-9])", text, re.I)
-        ]
+        found += [m.group() for p in patterns for m in re.finditer(rf"(?<![a-z0-9]){p}(?![a-z0-9])", text, re.I)]
         for shape, _ in workload.shapes(workload.inputs + workload.outputs, "full"):
             large = [dim for dim in shape if dim >= 512]
             for a, b in zip(large, large[1:], strict=False):

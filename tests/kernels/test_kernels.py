@@ -30,9 +30,7 @@ def _interpreted(closed):
         equations = []
         for eqn in jaxpr.eqns:
             params = {
-                k: jex_core.ClosedJaxpr(rewrite(v.jaxpr), v.consts)
-                if isinstance(v, jex_core.ClosedJaxpr)
-                else v
+                k: jex_core.ClosedJaxpr(rewrite(v.jaxpr), v.consts) if isinstance(v, jex_core.ClosedJaxpr) else v
                 for k, v in eqn.params.items()
             }
             if eqn.primitive.name == "pallas_call":
@@ -64,9 +62,6 @@ def test_the_kernel_passes_its_workloads_gate_and_traces_at_full_size(file):
         workload.tolerance,
     )
     assert problem is None
-    full = [
-        jax.ShapeDtypeStruct(shape, jnp.dtype(dtype))
-        for shape, dtype in workload.shapes(workload.inputs, "full")
-    ]
+    full = [jax.ShapeDtypeStruct(shape, jnp.dtype(dtype)) for shape, dtype in workload.shapes(workload.inputs, "full")]
     out = jax.tree.leaves(jax.eval_shape(kernel, *full))
     assert [(o.shape, str(o.dtype)) for o in out] == workload.shapes(workload.outputs, "full")
