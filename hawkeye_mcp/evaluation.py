@@ -164,6 +164,8 @@ class Profile(Model):
     workload: str
     tpu: str
     kernel_sha256: str
+    isolation: str = Field(description="bubblewrap or rlimits: what stood around the candidate's Python")
+    artifact: ArtifactInfo | None = None
     timing: Timing | None = None
     counters: list[Counter] = []
     memory: list[Counter] = []

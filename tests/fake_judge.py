@@ -17,6 +17,7 @@ from typing import Any, get_args
 import anyio
 
 from hawkeye_mcp.evaluation import (
+    ArtifactInfo,
     Audit,
     Correctness,
     Counter,
@@ -71,6 +72,7 @@ class FakeJudge:
             tpu=tpu,
             kernel_sha256=sha256(source),
             isolation=self.isolation,
+            artifact=ArtifactInfo(sha256="a" * 64, bytes=1234),
             audit=Audit(
                 ok=True,
                 kernels=[Kernel(name="matmul", grid=[4, 4], calls=1)],
@@ -108,6 +110,8 @@ class FakeJudge:
             workload=workload.name,
             tpu=tpu,
             kernel_sha256=sha256(source),
+            isolation=self.isolation,
+            artifact=ArtifactInfo(sha256="a" * 64, bytes=1234),
             timing=_timing(said),
             counters=[
                 Counter(name=f"counter {i}", value=i, unit="cycles") for i in range(400 if "huge" in said else 2)

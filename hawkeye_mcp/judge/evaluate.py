@@ -153,6 +153,8 @@ class Judge:
             workload=workload.name,
             tpu=tpu,
             kernel_sha256=_sha256(source),
+            isolation=self.isolation,
+            artifact=work.artifact,
             timing=work.timing,
             counters=counted[0],
             memory=counted[1],
