@@ -66,7 +66,8 @@ class Workload(_Table):
     flops: float = Field(description="Useful floating-point operations at full size.")
     flops_formula: str
     least_flops: float | None = Field(None, description="What no correct kernel can do without, if less than flops.")
-    least_bytes: float = Field(description="Bytes of inputs and outputs, each once, at full size.")
+    least_bytes: float = Field(description="Bytes of inputs and outputs, each once, at full size, less unread_bytes.")
+    unread_bytes: float = Field(0, description="Bytes of inputs that a correct kernel may leave unread at full size.")
     algebraic: str = Field("", description="Work that a kernel may save by algebra; a speedup from it must say so.")
     no_power: str = Field("", description="Why no inputs can tell a wrong kernel; such a workload is in no aggregate.")
     tolerance: Tolerance
