@@ -15,7 +15,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hawkeye_mcp.pool import sha256
+from hawkeye_mcp import kernels
+from hawkeye_mcp.state import write_atomically
+
+KERNELS = "kernels"  # the folder beside a log that holds the kernel texts
 
 _current: ContextVar[dict[str, Any] | None] = ContextVar("hawkeye_call", default=None)
 
@@ -37,7 +40,7 @@ class CallLog:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
-        self.kernels = path.parent / "kernels"
+        self.kernels = path.parent / KERNELS
         self._lock = threading.Lock()
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         if path.stat().st_size and not path.read_bytes().endswith(b"\n"):
@@ -54,13 +57,10 @@ class CallLog:
 
     def keep_kernel(self, kernel: str) -> str:
         """Store the text once; returns its sha256."""
-        name = sha256(kernel)
+        name = kernels.sha256(kernel)
         target = self.kernels / f"{name}.py"
         if not target.exists():
-            self.kernels.mkdir(exist_ok=True)
-            partial = target.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
-            partial.write_bytes(kernel.encode("utf-8", errors="surrogatepass"))
-            partial.replace(target)
+            write_atomically(target, kernels.encoded(kernel))
         return name
 
     @contextmanager
@@ -72,10 +72,6 @@ class CallLog:
             yield notes
         finally:
             _current.reset(token)
-
-    def count(self, event: str) -> int:
-        """How many lines of one event the file holds, from this and earlier processes."""
-        return sum(1 for line in read(self.path) if line.get("event") == event)
 
     def close(self) -> None:
         with self._lock:

@@ -5,6 +5,7 @@ from typing import Literal, get_args
 
 Tpu = Literal["v5e", "v5p", "v6e", "7x"]
 TPUS: tuple[str, ...] = get_args(Tpu)
+DEFAULT_TPU = "v5e"
 
 
 @dataclass(frozen=True)

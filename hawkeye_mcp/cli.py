@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from hawkeye_mcp import __version__, clients, conditions
-from hawkeye_mcp.chips import TPUS
+from hawkeye_mcp import __version__, clients, conditions, kernels
+from hawkeye_mcp.chips import DEFAULT_TPU, TPUS
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -93,22 +93,10 @@ def read_kernel(name: str) -> str:
     Raises:
         typer.BadParameter: missing, unreadable, too large or not UTF-8.
     """
-    from hawkeye_mcp.tools.arguments import LARGEST_KERNEL_BYTES
-
-    path = Path(name)
     try:
-        with path.open("rb") as stream:
-            data = stream.read(LARGEST_KERNEL_BYTES + 1)
-    except OSError as error:
-        raise typer.BadParameter(f"{path} cannot be read: {error.strerror}. Give a Python file.") from None
-    if len(data) > LARGEST_KERNEL_BYTES:
-        raise typer.BadParameter(
-            f"{path} is larger than {LARGEST_KERNEL_BYTES} bytes, the most a kernel file may have."
-        )
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise typer.BadParameter(f"{path} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from None
+        return kernels.read(Path(name))
+    except kernels.UnreadableKernel as error:
+        raise typer.BadParameter(f"{name} {error}") from None
 
 
 WorkloadOption = Annotated[
@@ -145,7 +133,7 @@ def main(
 
 @app.command()
 def evaluate(
-    workload: WorkloadOption, kernel: KernelOption, tpu: TpuOption = "v5e", as_json: JsonOption = False
+    workload: WorkloadOption, kernel: KernelOption, tpu: TpuOption = DEFAULT_TPU, as_json: JsonOption = False
 ) -> None:
     """Judge one kernel file: correct, and how fast?
 
@@ -172,7 +160,7 @@ def evaluate(
 
 @app.command()
 def profile(
-    workload: WorkloadOption, kernel: KernelOption, tpu: TpuOption = "v5e", as_json: JsonOption = False
+    workload: WorkloadOption, kernel: KernelOption, tpu: TpuOption = DEFAULT_TPU, as_json: JsonOption = False
 ) -> None:
     """See where a kernel's predicted time goes.
 
@@ -316,7 +304,7 @@ def list_cells(
 @taxonomy_app.command("show")
 def show_cell(
     row: Annotated[str, typer.Argument(metavar="ROW", help="Its row, such as 01_mxu_feed.")],
-    tpu: TpuOption = "v5e",
+    tpu: TpuOption = DEFAULT_TPU,
     part: Annotated[str, typer.Option(metavar="PART", callback=_part, help=f"One of {', '.join(PARTS)}.")] = "all",
     as_json: JsonOption = False,
 ) -> None:
@@ -380,7 +368,7 @@ def install(
     client: Annotated[
         str, typer.Argument(metavar="CLIENT", callback=_client, help=f"One of {', '.join(clients.CLIENTS)}.")
     ],
-    tpu: TpuOption = clients.DEFAULT_TPU,
+    tpu: TpuOption = DEFAULT_TPU,
     condition: Annotated[
         str,
         typer.Option(

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hawkeye_mcp import conditions
+from hawkeye_mcp.chips import DEFAULT_TPU
 
 NAME = "hawkeye"
 COMMAND = "hawkeye-mcp"
-DEFAULT_TPU = "v5e"
 DEFAULT_CONDITION = "full"  # what the server takes without --condition
 CALL_LIMIT_S = 900  # one evaluation's own deadline; the server answers earlier, after wait_s
 START_LIMIT_S = 60

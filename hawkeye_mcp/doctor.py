@@ -13,13 +13,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
-from platformdirs import user_state_path
 from pydantic import BaseModel, ConfigDict
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from hawkeye_mcp import content, taxonomy, workloads
+from hawkeye_mcp import content, state, taxonomy, workloads
 from hawkeye_mcp.chips import CHIPS, Chip
 
 Level = Literal["required", "recommended", "optional"]
@@ -56,10 +55,10 @@ def diagnose() -> list[Check]:
         sandbox(),
         tpu(),
         memory(),
-        disk(state_folder()),
+        disk(state.folder()),
         cores(),
         *contents(),
-        writable(state_folder()),
+        writable(state.folder()),
     ]
 
 
@@ -88,11 +87,6 @@ _MARK: dict[Level, str] = {
     "recommended": "[yellow]weak[/yellow]",
     "optional": "[dim]absent[/dim]",
 }
-
-
-def state_folder() -> Path:
-    """Where the server keeps its pool and call logs unless told otherwise."""
-    return user_state_path(PACKAGE)
 
 
 # --- Python and packages

@@ -16,6 +16,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from hawkeye_mcp.evaluation import Evaluation
+from hawkeye_mcp.kernels import sha256
 from hawkeye_mcp.versions import versions
 from hawkeye_mcp.workloads import Workload
 
@@ -52,10 +53,6 @@ class Record(BaseModel):
 
     kernel: str
     evaluation: Evaluation
-
-
-def sha256(kernel: str) -> str:
-    return hashlib.sha256(kernel.encode("utf-8", errors="surrogatepass")).hexdigest()
 
 
 def fingerprint(workload: Workload) -> str:

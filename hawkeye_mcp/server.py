@@ -24,15 +24,14 @@ import anyio
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.prompts import Prompt
-from platformdirs import user_state_dir
 
-from hawkeye_mcp import __version__, conditions, workloads
+from hawkeye_mcp import __version__, conditions, kernels, state, workloads
 from hawkeye_mcp.calllog import CallLog
-from hawkeye_mcp.chips import TPUS
+from hawkeye_mcp.chips import DEFAULT_TPU, TPUS
 from hawkeye_mcp.jobs import Jobs
 from hawkeye_mcp.judging import Judge, JudgeFactory, JudgeHolder
 from hawkeye_mcp.pool import Pool
-from hawkeye_mcp.submissions import DEFAULT_TPU, App, Settings
+from hawkeye_mcp.submissions import App, Settings
 from hawkeye_mcp.tools import evaluate_kernel, job, kernel_pool, profile, read_workload, resources
 from hawkeye_mcp.tools.arguments import FlatTool
 
@@ -146,8 +145,7 @@ async def log_calls(ctx: ServerRequestContext[App, Any], call_next: CallNext) ->
     log, params = ctx.lifespan_context.log, dict(ctx.params or {})
     arguments = params.get("arguments")
     if isinstance(arguments, dict) and isinstance(arguments.get("source"), str):
-        kept = log.keep_kernel(arguments["source"]) if arguments["source"] else ""
-        arguments = {**arguments, "source": f"sha256:{kept}" if kept else ""}
+        arguments = {**arguments, "source": _kept(log, arguments["source"])}
     call = f"{os.getpid()}-{ctx.request_id}-{time.monotonic_ns()}"
     client = ctx.session.client_params
     log.write(
@@ -174,6 +172,14 @@ async def log_calls(ctx: ServerRequestContext[App, Any], call_next: CallNext) ->
         finally:
             elapsed_s = round(time.monotonic() - started, 3)
             log.write("call_end", call=call, tool=params.get("name"), outcome=outcome, elapsed_s=elapsed_s, **notes)
+
+
+def _kept(log: CallLog, source: str) -> str:
+    """What stands for a kernel text in the log: its hash, the text being kept once; or its size if it is refused."""
+    size = len(kernels.encoded(source))
+    if size > kernels.LARGEST_BYTES:
+        return f"{size} bytes, not kept"
+    return f"sha256:{log.keep_kernel(source)}" if source else ""
 
 
 def _correlation(meta: Any) -> dict[str, Any]:
@@ -217,19 +223,19 @@ def parse(argv: Sequence[str] | None) -> Options:
         parser.error(f"argument --workspace: {found.workspace} is not a folder")
     if found.max_evaluations < 0:
         parser.error("argument --max-evaluations: must be 0 (no limit) or more")
-    state: Path = (found.state or Path(user_state_dir("hawkeye-mcp"))).resolve()
+    state_folder: Path = (found.state or state.folder()).resolve()
     name = f"{datetime.now(UTC).strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.jsonl"
     settings = Settings(
         condition=conditions.parse(found.condition),
         tpu=found.tpu,
         workload=found.workload,
         workspace=found.workspace.resolve(),
-        state=state,
-        call_log=(found.call_log or state / "calls" / name).resolve(),
+        state=state_folder,
+        call_log=(found.call_log or state_folder / "calls" / name).resolve(),
         max_evaluations=found.max_evaluations,
     )
     try:
-        state.mkdir(parents=True, exist_ok=True)
+        state_folder.mkdir(parents=True, exist_ok=True)
         CallLog(settings.call_log).close()
     except OSError as error:
         parser.error(f"cannot write {error.filename}: {error.strerror}; choose another --state or --call-log")

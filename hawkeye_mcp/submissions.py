@@ -11,14 +11,13 @@ from typing import Any
 import anyio
 from anyio.to_thread import run_sync
 
-from hawkeye_mcp import calllog, pool
+from hawkeye_mcp import calllog, kernels, pool
 from hawkeye_mcp.conditions import Condition
 from hawkeye_mcp.evaluation import Evaluation, Profile
 from hawkeye_mcp.jobs import Job, Jobs
 from hawkeye_mcp.judging import JudgeHolder
 from hawkeye_mcp.workloads import Workload
 
-DEFAULT_TPU = "v5e"
 _LOCK_RETRY_S = 0.2
 
 
@@ -71,7 +70,7 @@ async def earlier_verdict(app: App, source: str, workload: Workload, tpu: str) -
     """The stored verdict on exactly this text, if it still holds."""
 
     def look() -> Evaluation | None:
-        return app.pool.cached(pool.sha256(source), workload.name, tpu, pool.fingerprint(workload))
+        return app.pool.cached(kernels.sha256(source), workload.name, tpu, pool.fingerprint(workload))
 
     return await run_sync(look)
 
@@ -82,7 +81,7 @@ def start_evaluation(app: App, source: str, workload: Workload, tpu: str) -> Job
     Raises:
         BudgetSpent: a new judgement is needed and none is left.
     """
-    key = (pool.sha256(source), workload.name, tpu)
+    key = (kernels.sha256(source), workload.name, tpu)
     if not app.jobs.is_in_flight("evaluate", key) and app.evaluations_left() == 0:
         raise BudgetSpent
 
@@ -111,7 +110,7 @@ def start_profile(app: App, source: str, workload: Workload, tpu: str) -> Job[Ev
         _log_verdict(app, job, profile)
         return profile
 
-    return _start(app, "profile", (pool.sha256(source), workload.name, tpu), source, workload, tpu, work)
+    return _start(app, "profile", (kernels.sha256(source), workload.name, tpu), source, workload, tpu, work)
 
 
 def _start(

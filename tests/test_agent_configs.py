@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hawkeye_mcp import clients, content, submissions
+from hawkeye_mcp.tools import arguments
 
 ARGUMENTS = ["--tpu", "v5e"]
 SERVER = {"command": "hawkeye-mcp", "args": ARGUMENTS}
@@ -95,4 +96,4 @@ def test_unknown_client_names_the_known_ones() -> None:
 
 def test_condition_left_out_is_the_servers_own_default() -> None:
     assert submissions.Settings().condition == clients.DEFAULT_CONDITION
-    assert submissions.DEFAULT_TPU == clients.DEFAULT_TPU
+    assert arguments.tpu(submissions.Settings(), "") == clients.DEFAULT_TPU

@@ -71,6 +71,16 @@ def test_a_text_is_kept_once_whatever_it_holds(tmp_path: Path):
     assert [x["event"] for x in calllog.read(log.path)] == ["note"]
 
 
+@pytest.mark.anyio
+async def test_a_text_too_large_to_be_a_kernel_is_not_stored(tmp_path: Path):
+    async with connected(tmp_path) as client:
+        for tool, source in (("evaluate_kernel", "#" * 1_000_001), ("nonsense", "é" * 500_001)):
+            assert (await client.call_tool(tool, {"source": source})).is_error
+    starts = [x for x in lines(tmp_path) if x["event"] == "call_start"]
+    assert [x["arguments"]["source"] for x in starts] == ["1000001 bytes, not kept", "1000002 bytes, not kept"]
+    assert not (tmp_path / "log" / "kernels").exists()
+
+
 def test_a_line_cut_by_a_crash_spoils_no_other(tmp_path: Path):
     path = tmp_path / "calls.jsonl"
     path.write_text('{"event": "one"}\n{"event": "tw')

@@ -26,11 +26,11 @@ from pydantic import BaseModel
 from rich.console import Console
 
 from hawkeye_bench.processes import Footprint, footprint
-from hawkeye_bench.runs import write_atomically
 from hawkeye_mcp import calllog
 from hawkeye_mcp import workloads as workload_store
 from hawkeye_mcp.evaluation import Evaluation, Versions
 from hawkeye_mcp.judge.evaluate import open_judge
+from hawkeye_mcp.state import write_atomically
 
 WORKLOADS = ("8p_GEMM", "12p_RMSNorm", "50k_Matmul_GELU_Softmax")
 TPU = "v5e"

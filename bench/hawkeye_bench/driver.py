@@ -24,6 +24,7 @@ from hawkeye_bench.runs import Plan, Run, StopReason
 from hawkeye_mcp import calllog, conditions, workloads
 from hawkeye_mcp.evaluation import Evaluation
 from hawkeye_mcp.judging import Judge, JudgeFactory
+from hawkeye_mcp.state import write_atomically
 
 # What the server may inherit besides the few variables that the MCP client passes by itself.
 _INHERITED = ("XDG_CACHE_HOME", "TMPDIR")
@@ -134,7 +135,7 @@ async def run_one(
     run = run.model_copy(update={"seconds": round(time.monotonic() - started, 1)})
     # A broken run leaves no run.json: it says nothing of the agent, so the next start repeats it.
     name = "broken.json" if run.status == "broken" else "run.json"
-    runs.write_atomically(folder / name, run.model_dump_json(indent=1))
+    write_atomically(folder / name, run.model_dump_json(indent=1))
     return run
 
 
@@ -236,7 +237,7 @@ async def _judged_again(run: Run, folder: Path, judge: Judge, progress: Progress
     progress("judging the best kernel again")
     source = (folder / "kernels" / f"{chosen.kernel_sha256}.py").read_text(encoding="utf-8")
     again: Evaluation = await judge.evaluate(source, workloads.load(run.workload), run.tpu)
-    runs.write_atomically(folder / "judged_again.json", again.model_dump_json(indent=1))
+    write_atomically(folder / "judged_again.json", again.model_dump_json(indent=1))
     found: dict[str, Any] = {
         "kernel_sha256": chosen.kernel_sha256,
         "first_speedup": chosen.speedup,

@@ -66,11 +66,6 @@ def summary(runs: list[Run]) -> RenderableType:
     return Group(*parts)
 
 
-def plain(runs: list[Run]) -> str:
-    """One line per run, for logs."""
-    return "\n".join(line(run) for run in runs)
-
-
 def line(run: Run) -> str:
     return (
         f"{run.workload} {run.condition} #{run.repeat}: {_status(run)}, speedup {_speedup(run)}, "

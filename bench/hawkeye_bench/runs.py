@@ -2,13 +2,13 @@
 ended.
 """
 
-import os
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from hawkeye_mcp.evaluation import Versions
+from hawkeye_mcp.state import write_atomically
 
 RunStatus = Literal["correct", "no_correct_kernel", "no_kernel", "not_confirmed", "broken"]
 StopReason = Literal["finished", "turn_limit", "time_limit", "unknown_family", "agent_failed", "broken"]
@@ -122,14 +122,3 @@ def set_aside(run_folder: Path) -> None:
     while (target := run_folder.with_name(f"{run_folder.name}.unfinished-{number}")).exists():
         number += 1
     run_folder.rename(target)
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file whole or not at all, also if the machine stops in between."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.part")
-    with partial.open("w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    partial.replace(path)

@@ -3,6 +3,7 @@
 import difflib
 import logging
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,19 +13,17 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import BaseModel, Field, ValidationError
 
-from hawkeye_mcp import workloads
-from hawkeye_mcp.chips import TPUS
-from hawkeye_mcp.submissions import DEFAULT_TPU, Settings
+from hawkeye_mcp import calllog, content, kernels, workloads
+from hawkeye_mcp.chips import DEFAULT_TPU, TPUS
+from hawkeye_mcp.submissions import Settings
 from hawkeye_mcp.workloads import Workload
 
 logger = logging.getLogger(__name__)
 
-LARGEST_KERNEL_BYTES = 1_000_000
-
 WorkloadName = Annotated[str, Field(description="Workload name; empty: the server's own.")]
 TpuName = Annotated[str, Field(description="v5e, v5p, v6e or 7x; empty: the server's own, else v5e.")]
 KernelText = Annotated[str, Field(description="The kernel file's text. Give source or path, not both.")]
-KernelPath = Annotated[str, Field(description="The kernel file's path, inside the workspace.")]
+KernelPath = Annotated[str, Field(description="The kernel file's path: a .py file inside the workspace.")]
 WaitSeconds = Annotated[float, Field(description="Seconds to wait for the result: 0 to 280, default 45.")]
 
 
@@ -144,7 +143,8 @@ def kernel(settings: Settings, source: str, path: str) -> str:
     """The kernel text that a call means.
 
     Raises:
-        ToolError: none or two given; or the file is missing, outside the workspace, too large or not UTF-8.
+        ToolError: none or two given; or the file is missing, outside the workspace, no .py file, too large or not
+            UTF-8.
     """
     if bool(source.strip()) == bool(path):
         raise ToolError(
@@ -157,8 +157,8 @@ def kernel(settings: Settings, source: str, path: str) -> str:
         size = len(source.encode("utf-8"))
     except UnicodeEncodeError:
         raise ToolError("The source holds lone surrogates, which no UTF-8 file can. Send valid text.") from None
-    if size > LARGEST_KERNEL_BYTES:
-        raise ToolError(f"The source has {size} bytes; a kernel file may have {LARGEST_KERNEL_BYTES}. Shorten it.")
+    if size > kernels.LARGEST_BYTES:
+        raise ToolError(f"The source has {size} bytes; a kernel file may have {kernels.LARGEST_BYTES}. Shorten it.")
     return source
 
 
@@ -168,24 +168,28 @@ def _read(settings: Settings, path: str) -> str:
         file = (workspace / path).resolve()
     except (OSError, ValueError, RuntimeError):
         raise ToolError(f"{path!r} is no usable path. Give the path of a file inside the workspace.") from None
-    if not file.is_relative_to(workspace) or file.is_relative_to(settings.state.resolve()):
+    if not file.is_relative_to(workspace) or _is_private(settings, file):
         raise ToolError(
             f"{path!r} is outside the workspace. Put the kernel file inside it, or pass its text as source."
         )
+    if file.suffix != ".py":
+        raise ToolError(f"{path!r} is no .py file. Give the kernel's Python file, or pass its text as source.")
     if not file.is_file():
         raise ToolError(f"There is no file {path!r} in the workspace. Write the kernel there first.")
-    return _text(file, path)
+    try:
+        return kernels.read(file)
+    except kernels.UnreadableKernel as error:
+        raise ToolError(f"{path!r} {error}") from None
 
 
-def _text(file: Path, path: str) -> str:
-    try:
-        with file.open("rb") as stream:
-            data = stream.read(LARGEST_KERNEL_BYTES + 1)
-    except OSError as error:
-        raise ToolError(f"{path!r} cannot be read: {error.strerror}.") from None
-    if len(data) > LARGEST_KERNEL_BYTES:
-        raise ToolError(f"{path!r} is larger than {LARGEST_KERNEL_BYTES} bytes. Shorten it.")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ToolError(f"{path!r} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from None
+def _is_private(settings: Settings, file: Path) -> bool:
+    """Whether the file is the server's, not the client's, although it may lie in the workspace.
+
+    A kernel's error message quotes its lines, so whatever can be judged can be read.
+    """
+    folders = [settings.state, settings.call_log.parent / calllog.KERNELS, *content.private_paths()]
+    installed = any(
+        folder in ("site-packages", "dist-packages") and name.startswith("hawkeye")
+        for folder, name in pairwise(file.parts)
+    )
+    return installed or any(file.is_relative_to(folder.resolve()) for folder in folders)

@@ -8,7 +8,8 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
 from hawkeye_mcp import taxonomy
-from hawkeye_mcp.submissions import DEFAULT_TPU, Settings
+from hawkeye_mcp.chips import DEFAULT_TPU
+from hawkeye_mcp.submissions import Settings
 from hawkeye_mcp.tools import arguments
 
 Part = Literal["all", "guide", "naive", "optimized"]

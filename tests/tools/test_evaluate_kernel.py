@@ -239,6 +239,52 @@ async def test_a_path_that_leaves_the_workspace_is_refused(tmp_path: Path):
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("place", ["the repository", "an installed copy", "the state folder", "the kept kernels"])
+async def test_the_servers_own_files_are_refused_although_the_workspace_holds_them(tmp_path: Path, place):
+    """A SyntaxError quotes its line, so a file that could be judged could be read, condition or not."""
+    judge, workspace = FakeJudge(), tmp_path / "workspace"
+    installed = workspace / ".venv/lib/python3.11/site-packages/hawkeye_mcp/_content/taxonomy/v5e/01_mxu_feed"
+    if place == "the repository":
+        workspace = Path(__file__).parents[2]
+        files = [
+            workspace / "taxonomy/v5e/01_mxu_feed/optimized_kernel.py",
+            workspace / "hawkeye_mcp/judge/evaluate.py",
+        ]
+        files += [workspace / "workloads/8p_GEMM/workload.py", workspace / "taxonomy/v5e/01_mxu_feed/guide.md"]
+    elif place == "an installed copy":
+        files = [installed / "naive_kernel.py"]
+    elif place == "the state folder":
+        files = [workspace / "state" / "x.py"]
+    else:
+        files = [workspace / "log" / "kernels" / "x.py"]
+    changed = {"workspace": workspace, "state": tmp_path / "workspace" / "state"}
+    async with connected(tmp_path, judge, call_log=tmp_path / "workspace/log/calls.jsonl", **changed) as client:
+        for file in files:
+            if not file.exists():
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text("this is no Python\n")
+            for tool in ("evaluate_kernel", "profile"):
+                assert "is outside the workspace" in refusal(await client.call_tool(tool, {"path": str(file)}))
+        beside = workspace / "tests/kernels/8p_GEMM.py" if place == "the repository" else workspace / "k.py"
+        if not beside.exists():
+            beside.write_text("# a kernel")
+        data(await client.call_tool("evaluate_kernel", {"path": str(beside)}))
+    assert judge.judged == [beside.read_text()]
+
+
+@pytest.mark.anyio
+async def test_only_python_files_are_kernels_also_behind_a_link(tmp_path: Path):
+    judge = FakeJudge()
+    async with connected(tmp_path, judge) as client:
+        workspace = tmp_path / "workspace"
+        (workspace / "notes.md").write_text("words\n")
+        (workspace / "link.py").symlink_to(workspace / "notes.md")
+        for path in ("notes.md", "link.py", ".", "absent"):
+            assert "is no .py file" in refusal(await client.call_tool("evaluate_kernel", {"path": path}))
+    assert judge.judged == []
+
+
+@pytest.mark.anyio
 async def test_a_file_that_is_no_kernel_text_is_refused(tmp_path: Path):
     judge = FakeJudge()
     async with connected(tmp_path, judge) as client:
