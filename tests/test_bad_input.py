@@ -16,7 +16,8 @@ import anyio.lowlevel
 import pytest
 
 from hawkeye_mcp import workloads
-from hawkeye_mcp.candidate.sandbox import Limits, isolation
+from hawkeye_mcp.candidate.isolation import isolation
+from hawkeye_mcp.candidate.sandbox import Limits
 from hawkeye_mcp.evaluation import Evaluation
 from hawkeye_mcp.judge import evaluate as judging
 from hawkeye_mcp.judge.evaluate import open_judge

@@ -6,28 +6,24 @@ result says so. Sandboxes are started ahead, imported and warm, and used once.
 """
 
 import contextlib
-import functools
 import itertools
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import anyio
 import anyio.abc
+import anyio.to_thread
 
-from hawkeye_mcp import content
-from hawkeye_mcp.candidate import tracer
+from hawkeye_mcp.candidate import isolation, supervisor, tracer
 from hawkeye_mcp.chips import Chip
-
-Isolation = Literal["bubblewrap", "rlimits"]
 
 
 @dataclass(frozen=True)
@@ -40,75 +36,21 @@ class Limits:
     processes: int = 256
     file_bytes: int = 64 << 20
     output_bytes: int = 64 << 20
-    reply_bytes: int = 64 << 20
+    reply_bytes: int = 32 << 20
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a sandbox ended: its reply, or why there is none."""
+    """How a sandbox ended: its reply, or why there is none.
+
+    started: whether it came as far as taking a candidate; if not, none is to blame.
+    """
 
     reply: dict[str, Any] | None
     why: str = ""
     timed_out: bool = False
+    started: bool = True
     stderr_tail: str = ""
-
-
-@functools.cache
-def isolation() -> Isolation:
-    """The strongest isolation that works here, found by trying it."""
-    if not shutil.which("bwrap"):
-        return "rlimits"
-    probe = [*_bubblewrap(), "--", sys.executable, "-I", "-c", "pass"]
-    done = subprocess.run(probe, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
-    return "bubblewrap" if done.returncode == 0 else "rlimits"
-
-
-def _bubblewrap() -> list[str]:
-    command = [
-        "bwrap",
-        "--unshare-ipc",
-        "--unshare-pid",
-        "--unshare-net",
-        "--unshare-uts",
-        "--unshare-cgroup-try",
-    ]
-    if os.geteuid() == 0:  # root sets up the mounts without a user namespace, then the tracer becomes another user
-        command += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
-    else:
-        command += ["--unshare-user"]
-    command += ["--die-with-parent", "--new-session", "--clearenv"]
-    for name, value in _environment().items():
-        command += ["--setenv", name, value]
-    visible = [Path(sys.prefix), Path(sys.base_prefix), Path("/usr")]
-    for path in map(Path, ("/bin", "/lib", "/lib64", "/lib32")):
-        if path.is_symlink():
-            command += ["--symlink", str(path.readlink()), str(path)]
-        elif path.is_dir():
-            visible.append(path)
-    for path in dict.fromkeys(visible):
-        for parent in reversed(path.parents[:-1]):  # bubblewrap's own are closed to the user the tracer becomes
-            command += ["--perms", "0755", "--dir", str(parent)]
-        command += ["--ro-bind", str(path), str(path)]
-    for file in ("/etc/ld.so.cache", "/etc/localtime"):
-        command += ["--ro-bind-try", file, file]
-    for private in content.private_paths():
-        if any(private.is_relative_to(path) for path in visible):
-            command += ["--tmpfs", str(private)]
-    return [
-        *command,
-        *("--proc", "/proc", "--dev", "/dev", "--size", str(64 << 20), "--perms", "1777", "--tmpfs", "/tmp"),
-        *("--ro-bind", tracer.__file__, "/tracer.py", "--chdir", "/tmp"),
-    ]
-
-
-def _environment() -> dict[str, str]:
-    return {
-        "PATH": "/usr/bin:/bin",
-        "HOME": "/tmp",
-        "JAX_PLATFORMS": "cpu",
-        "LANG": "C.UTF-8",
-        "JAX_TRACEBACK_FILTERING": "off",
-    }
 
 
 def _threads_of_user() -> int:
@@ -126,41 +68,41 @@ _uids = itertools.count(200_000 + os.getpid() % 10_000 * 10)
 class Sandbox:
     """One process, for one trace. Close it whatever happens."""
 
-    def __init__(self, process: anyio.abc.Process, limits: Limits, watch_fd: int) -> None:
-        self._process, self._limits, self._watch_fd = process, limits, watch_fd
+    def __init__(self, process: anyio.abc.Process, limits: Limits, held: int) -> None:
+        self._process, self._limits, self._held = process, limits, held
 
     @classmethod
     async def start(cls, chip: Chip, limits: Limits) -> "Sandbox":
-        read_fd, write_fd = os.pipe()  # the child ends when the write end closes, however this process goes
-        bubblewrap = isolation() == "bubblewrap"
-        another_user = bubblewrap and os.geteuid() == 0
-        setup = {
-            "device": {"device_kind": chip.device_kind, "cores": chip.cores},
-            "watch_fd": read_fd,
-            "limits": {
-                "memory_bytes": limits.memory_bytes,
-                "cpu_s": limits.cpu_s,
-                "file_bytes": limits.file_bytes,
-                # the limit counts all threads of a user: only another user starts from none
-                "processes": limits.processes + 4 * (os.cpu_count() or 1) + (0 if another_user else _threads_of_user()),
-                "uid": next(_uids) if another_user else 0,
-            },
+        own = {
+            "memory_bytes": limits.memory_bytes,
+            "cpu_s": limits.cpu_s,
+            "file_bytes": limits.file_bytes,
+            "processes": limits.processes + 4 * (os.cpu_count() or 1),
         }
-        command = [*_bubblewrap(), "--"] if bubblewrap else []
-        command += [sys.executable, "-I", "-B", "-X", "utf8"]
-        command += ["/tracer.py" if bubblewrap else tracer.__file__, json.dumps(setup)]
-        try:
-            process = await anyio.open_process(
-                command,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                env=_environment(), cwd="/", start_new_session=True, pass_fds=[read_fd],
-            )  # fmt: skip
-        except BaseException:
-            os.close(write_fd)
-            raise
-        finally:
-            os.close(read_fd)
-        return cls(process, limits, write_fd)
+        if isolation.becomes_another_user():
+            own["uid"] = next(_uids)
+        else:  # the limit counts all threads of the user
+            own["processes"] += _threads_of_user()
+        setup = {"device": {"device_kind": chip.device_kind, "cores": chip.cores}, "limits": own}
+        leash, held = os.pipe()
+        command = [sys.executable, "-I", "-S", supervisor.__file__, str(leash), *isolation.tracer_command()]
+        with anyio.CancelScope(shield=True):  # cut off in the middle, a start would leave half of itself behind
+            try:
+                process = await anyio.open_process(
+                    [*command, json.dumps(setup)],
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                    env=isolation.environment(), cwd="/", start_new_session=True, pass_fds=[leash],
+                )  # fmt: skip
+            except BaseException:
+                os.close(held)
+                raise
+            finally:
+                os.close(leash)
+        return cls(process, limits, held)
+
+    @property
+    def alive(self) -> bool:
+        return self._process.returncode is None
 
     async def trace(self, source: str, inputs: Mapping[Any, Any], chip: Chip, *, interpreted: bool = True) -> Ended:
         """Trace one candidate at each size of `inputs` ({size: [(shape, dtype), ...]}).
@@ -196,12 +138,19 @@ class Sandbox:
                         break
                 tasks.cancel_scope.cancel()
         tail = noise.text()
+        ready, _, answered = bytes(reply).partition(b"\n")
+        if ready != tracer.READY:
+            with anyio.move_on_after(5):
+                await self._process.wait()
+            return Ended(None, _ending(self._process.returncode), stderr_tail=tail, started=False)
         if clock.cancelled_caught:
             why = f"the candidate was still running after {self._limits.wall_s:g} s of tracing"
             return Ended(None, why, timed_out=True, stderr_tail=tail)
         if flooded:
             return Ended(None, f"the candidate wrote more than {self._limits.output_bytes >> 20} MiB of output")
-        if (parsed := _parsed(bytes(reply).split(b"\n")[0])) is not None:  # a forked child may have answered too
+        # a forked child may have answered too; parsing takes time, which the event loop does not have
+        parsed = await anyio.to_thread.run_sync(_parsed, answered.split(b"\n")[0])
+        if parsed is not None:
             return Ended(parsed, stderr_tail=tail)
         with anyio.move_on_after(5):
             await self._process.wait()
@@ -211,19 +160,26 @@ class Sandbox:
         with anyio.CancelScope(shield=True):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            if self._watch_fd >= 0:
-                os.close(self._watch_fd)
-                self._watch_fd = -1
+            if self._held >= 0:
+                os.close(self._held)
+                self._held = -1
             await self._process.aclose()
+
+
+# An honest reply has a few dozen; its artifacts are base64, which has none.
+_MOST_CONTAINERS = 10_000
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
     """A reply, or None where the line is none. A candidate may have written it."""
+    if line.count(b"[") + line.count(b"{") > _MOST_CONTAINERS:
+        return None
     with contextlib.suppress(ValueError, RecursionError):
-        # JSON may hold halves of surrogate pairs, which nothing that comes after could write out again
-        text = json.dumps(json.loads(line), ensure_ascii=False).encode("utf-8", "replace")
-        reply = json.loads(text)
-        return reply if isinstance(reply, dict) else None
+        reply = json.loads(line)
+        if isinstance(reply, dict):
+            # JSON may hold halves of surrogate pairs, which nothing that comes after could write out again
+            cleaned: dict[str, Any] = json.loads(json.dumps(reply, ensure_ascii=False).encode("utf-8", "replace"))
+            return cleaned
     return None
 
 
@@ -259,44 +215,69 @@ def _ending(code: int | None) -> str:
     return f"the process ended by itself with exit code {code} before the trace finished"
 
 
+@dataclass
+class _Shelf:
+    """One chip's sandboxes: those that are warm, and those that are starting."""
+
+    ready: deque[Sandbox] = field(default_factory=deque)
+    starting: int = 0
+    changed: anyio.Event = field(default_factory=anyio.Event)
+
+    def tell(self) -> None:
+        self.changed.set()
+        self.changed = anyio.Event()
+
+
 class SandboxPool:
     """Warm sandboxes for each chip in use; `refill` starts the next ones, off the agent's path."""
 
     def __init__(self, tasks: anyio.abc.TaskGroup, *, warm: int = 1, limits: Limits | None = None) -> None:
         self._tasks, self._warm, self.limits = tasks, warm, limits or Limits()
-        self._ready: dict[str, deque[Sandbox]] = {}
-        self._starting: dict[str, int] = {}
+        self._shelves: defaultdict[str, _Shelf] = defaultdict(_Shelf)
         self._closed = False
 
     @contextlib.asynccontextmanager
     async def take(self, chip: Chip) -> AsyncIterator[Sandbox]:
-        ready = self._ready.setdefault(chip.name, deque())
-        sandbox = ready.popleft() if ready else await Sandbox.start(chip, self.limits)
+        """A sandbox of one's own: a warm one, else the one that is starting, else a new one."""
+        sandbox = await self._next(chip)
         try:
             yield sandbox
         finally:
             await sandbox.close()
 
-    def refill(self, chip: Chip) -> None:
-        have = len(self._ready.get(chip.name, ())) + self._starting.get(chip.name, 0)
-        for _ in range(self._warm - have):
-            self._starting[chip.name] = self._starting.get(chip.name, 0) + 1
-            self._tasks.start_soon(self._start_one, chip)
+    async def _next(self, chip: Chip) -> Sandbox:
+        shelf = self._shelves[chip.name]
+        while shelf.ready or shelf.starting:
+            if not shelf.ready:
+                await shelf.changed.wait()
+                continue
+            sandbox = shelf.ready.popleft()
+            if sandbox.alive:
+                return sandbox
+            await sandbox.close()  # when memory runs out, waiting sandboxes are the first to be killed
+        return await Sandbox.start(chip, self.limits)
 
-    async def _start_one(self, chip: Chip) -> None:
+    def refill(self, chip: Chip) -> None:
+        shelf = self._shelves[chip.name]
+        while not self._closed and len(shelf.ready) + shelf.starting < self._warm:
+            shelf.starting += 1
+            self._tasks.start_soon(self._start_one, chip, shelf)
+
+    async def _start_one(self, chip: Chip, shelf: _Shelf) -> None:
         try:
             sandbox = await Sandbox.start(chip, self.limits)
+            if self._closed:
+                await sandbox.close()
+            else:
+                shelf.ready.append(sandbox)
         except OSError:
-            return  # the next trace starts its own and reports what is wrong
+            pass  # the next trace starts its own and reports what is wrong
         finally:
-            self._starting[chip.name] -= 1
-        if self._closed:
-            await sandbox.close()
-        else:
-            self._ready.setdefault(chip.name, deque()).append(sandbox)
+            shelf.starting -= 1
+            shelf.tell()
 
     async def close(self) -> None:
         self._closed = True
-        for ready in self._ready.values():
-            while ready:
-                await ready.popleft().close()
+        for shelf in self._shelves.values():
+            while shelf.ready:
+                await shelf.ready.popleft().close()

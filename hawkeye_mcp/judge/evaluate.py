@@ -10,13 +10,13 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 import anyio
 
 from hawkeye_mcp import taxonomy
-from hawkeye_mcp.candidate import sandbox
+from hawkeye_mcp.candidate import isolation
 from hawkeye_mcp.candidate.sandbox import Limits, SandboxPool
 from hawkeye_mcp.chips import CHIPS
 from hawkeye_mcp.evaluation import (
@@ -35,7 +35,16 @@ from hawkeye_mcp.judge.baseline import Baselines
 from hawkeye_mcp.judge.predict import Predictor
 from hawkeye_mcp.judge.verdict import NEXT_STEP, SandboxReply, Verdict, first_verdict, leaves
 from hawkeye_mcp.judge.work import Progress, Work
-from hawkeye_mcp.judge.workers import WorkerDied, WorkerError, WorkerPool, WorkerTimeout
+from hawkeye_mcp.judge.workers import (
+    Kind,
+    WorkerDied,
+    WorkerError,
+    WorkerPool,
+    WorkerTimeout,
+    WorkerUnavailable,
+    discard_left_folders,
+    memory_bytes,
+)
 from hawkeye_mcp.profiler import diagnosis
 from hawkeye_mcp.versions import versions
 from hawkeye_mcp.workloads import Size, Workload
@@ -43,6 +52,7 @@ from hawkeye_mcp.workloads import Size, Workload
 logger = logging.getLogger(__name__)
 
 SEEDS = {"check": 3, "full": 1}
+GRACE_S = 5.0
 LIMITS_S = {"audit": 60.0, "check": 180.0, "full": 900.0}
 
 
@@ -58,27 +68,34 @@ class _Outcome:
     compiler_message: str | None = None
 
 
+class SandboxFailed(Exception):
+    """The sandbox ended before it took the candidate: this installation or machine is at fault."""
+
+
 class Judge:
     """Pools of warm sandboxes and workers. Make one with `open_judge`."""
 
-    def __init__(self, sandboxes: SandboxPool, pools: dict[str, WorkerPool]) -> None:
+    def __init__(self, sandboxes: SandboxPool, pools: Mapping[Kind, WorkerPool]) -> None:
         self._sandboxes, self._pools = sandboxes, pools
         self._predictor = Predictor(pools, Baselines(pools["compiler"], versions()))
 
     @property
     def isolation(self) -> str:
-        return sandbox.isolation()
+        return isolation.isolation()
 
     async def warm(self, tpu: str) -> None:
         """Start what the first evaluation on this chip needs."""
         self._sandboxes.refill(CHIPS[tpu])
         async with anyio.create_task_group() as tasks:
-            for kind in ("compiler", "profiler", "verifier"):
+            kinds: tuple[Kind, ...] = ("compiler", "profiler", "verifier")
+            for kind in kinds:
                 for _ in range(self._pools[kind].size):
                     tasks.start_soon(self._warm_one, kind, {} if kind == "verifier" else {"tpu": tpu})
 
-    async def _warm_one(self, kind: str, params: dict[str, str]) -> None:
-        with contextlib.suppress(WorkerDied, WorkerError, WorkerTimeout):  # the evaluation will say what is wrong
+    async def _warm_one(self, kind: Kind, params: dict[str, str]) -> None:
+        with contextlib.suppress(
+            WorkerDied, WorkerError, WorkerTimeout, WorkerUnavailable
+        ):  # the evaluation will say what is wrong
             await self._pools[kind].call("warm", 60.0, **params)
 
     async def evaluate(self, source: str, workload: Workload, tpu: str, *, progress: Progress = _ignore) -> Evaluation:
@@ -91,9 +108,7 @@ class Judge:
         async def stages() -> _Outcome:
             await self._trace(work)
             await self._audit(work)
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._verify, work)
-                tasks.start_soon(self._predictor.predict, work)
+            await _side_by_side(work, self._verify, self._predictor.predict)
             return _conclude(work)
 
         start = time.monotonic()
@@ -189,6 +204,8 @@ class Judge:
         with work.stage("trace"):
             async with self._sandboxes.take(chip) as box:
                 ended = await box.trace(work.source, inputs, chip, interpreted=work.verified)
+        if not ended.started:
+            raise SandboxFailed(f"the sandbox did not get ready: {ended.why}. {ended.stderr_tail[-1000:]}")
         if ended.timed_out:
             raise Verdict(
                 "timeout",
@@ -287,6 +304,29 @@ def _diagnosis(work: Work) -> Diagnosis | None:
     return diagnosis.diagnose(work.timing, work.workload, work.peaks, rows)
 
 
+async def _side_by_side(work: Work, *stages: Callable[[Work], Awaitable[None]]) -> None:
+    """Run stages at the same time. Once one has a verdict the others get a moment to end by themselves: cutting one
+    off costs its warm worker, which the next evaluation would have to wait for.
+
+    Raises:
+        Verdict: of the stages that have one, the one to mend first.
+    """
+    verdicts: list[Verdict] = []
+    async with anyio.create_task_group() as tasks:
+
+        async def run(stage: Callable[[Work], Awaitable[None]]) -> None:
+            try:
+                await stage(work)
+            except* Verdict as group:
+                verdicts.append(first_verdict(group))
+                tasks.cancel_scope.deadline = min(tasks.cancel_scope.deadline, anyio.current_time() + GRACE_S)
+
+        for stage in stages:
+            tasks.start_soon(run, stage)
+    if verdicts:
+        raise first_verdict(ExceptionGroup("", verdicts))
+
+
 def _conclude(work: Work) -> _Outcome:
     correctness, timing = work.correctness, work.timing
     assert correctness and timing
@@ -321,13 +361,15 @@ async def open_judge(*, warm: str | None = None, limits: Limits | None = None) -
 
     warm: a chip to get ready for at once. limits: what a candidate may use while it is traced.
     """
-    cores = os.cpu_count() or 1
-    pools = {
-        "verifier": WorkerPool("verifier", max(1, cores // 2)),
-        "compiler": WorkerPool("compiler", max(1, cores // 2)),
-        "profiler": WorkerPool("profiler", cores),
-        "tracer": WorkerPool("tracer", 1),
+    discard_left_folders()
+    # A worker takes up to a gigabyte and a core; more than these are not busy in one evaluation.
+    most = max(1, min(len(os.sched_getaffinity(0)), memory_bytes() // (4 << 30)))
+    sizes: dict[Kind, int] = {
+        "verifier": min(2, -(-most // 2)),
+        "compiler": min(2, -(-most // 2)),
+        "profiler": min(4, most),
     }
+    pools = {kind: WorkerPool(kind, size) for kind, size in {**sizes, "tracer": 1}.items()}
     async with anyio.create_task_group() as tasks:
         sandboxes = SandboxPool(tasks, limits=limits)
         judge = Judge(sandboxes, pools)

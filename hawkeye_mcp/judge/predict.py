@@ -1,6 +1,7 @@
 """Time on the chip without the chip: compile the artifact as it is, profile its kernels, cost what is around them."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import anyio
@@ -10,7 +11,7 @@ from hawkeye_mcp.judge import hints
 from hawkeye_mcp.judge.baseline import Baselines
 from hawkeye_mcp.judge.verdict import Verdict, first_line
 from hawkeye_mcp.judge.work import Work
-from hawkeye_mcp.judge.workers import WorkerDied, WorkerError, WorkerPool, WorkerTimeout
+from hawkeye_mcp.judge.workers import Kind, WorkerDied, WorkerError, WorkerPool, WorkerTimeout
 from hawkeye_mcp.profiler.timing import Cost, op_time, total_us
 
 # Below this share of the hardware's floor a time cannot be that of the whole work; the rest is room for rounding.
@@ -23,7 +24,7 @@ LIMITS_S = {"compile": 180.0, "plan": 60.0, "predict": 240.0, "around": 120.0, "
 class Predictor:
     """Sets a candidate's timing; its pools are the judge's."""
 
-    def __init__(self, pools: dict[str, WorkerPool], baselines: Baselines) -> None:
+    def __init__(self, pools: Mapping[Kind, WorkerPool], baselines: Baselines) -> None:
         self._pools, self._baselines = pools, baselines
 
     async def predict(self, work: Work) -> None:

@@ -35,6 +35,10 @@ class WorkerTimeout(Exception):
     """A request ran past its limit and the process was killed."""
 
 
+class WorkerUnavailable(Exception):
+    """The process ended before it took a request: this installation or machine is at fault."""
+
+
 class WorkerError(Exception):
     """The request raised inside the worker.
 
@@ -46,9 +50,21 @@ class WorkerError(Exception):
         self.kind, self.trace = kind, trace
 
 
-def memory_limit_bytes() -> int:
-    """Address space a worker may take: three quarters of the machine's memory."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4
+def memory_bytes() -> int:
+    """Memory that this process and its children may use: the machine's, or its control group's if that is less."""
+    found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for limit in ("memory.max", "memory/memory.limit_in_bytes"):  # version 2, version 1
+        with contextlib.suppress(OSError, ValueError):
+            found = min(found, int((Path("/sys/fs/cgroup") / limit).read_text()))
+    return found
+
+
+def discard_left_folders() -> None:
+    """Remove the folders of workers whose judge was killed before it could."""
+    for folder in Path(tempfile.gettempdir()).glob("hawkeye-*-*-*"):
+        judge = folder.name.split("-")[2]
+        if judge.isdigit() and not (Path("/proc") / judge).exists():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def environment(kind: Kind, dump: Path) -> dict[str, str]:
@@ -85,17 +101,17 @@ class Worker:
     """One worker process. Its stdin is the leash: when it closes, however this process went, the worker ends."""
 
     def __init__(self, process: anyio.abc.Process, folder: Path) -> None:
-        self._process, self._folder = process, folder
+        self._process, self._folder, self._ready = process, folder, False
         assert process.stdout and process.stdin
         self._replies = BufferedByteReceiveStream(process.stdout)
 
     @classmethod
     async def start(cls, kind: Kind) -> "Worker":
-        folder = Path(tempfile.mkdtemp(prefix=f"hawkeye-{kind}-"))
+        folder = Path(tempfile.mkdtemp(prefix=f"hawkeye-{kind}-{os.getpid()}-"))
         try:
             with (folder / "stderr").open("wb") as errors:
                 process = await anyio.open_process(
-                    [sys.executable, "-m", "hawkeye_mcp.judge.service", kind, str(memory_limit_bytes())],
+                    [sys.executable, "-m", "hawkeye_mcp.judge.service", kind, str(memory_bytes() * 3 // 4)],
                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
                     env=environment(kind, folder), cwd=folder, start_new_session=True,
                 )  # fmt: skip
@@ -109,10 +125,13 @@ class Worker:
         return self._process.returncode is None
 
     async def call(self, method: str, params: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Raises WorkerDied, WorkerTimeout or WorkerError; after the first two the worker is finished."""
+        """Raises WorkerUnavailable, WorkerDied, WorkerTimeout or WorkerError; all but the last end the worker."""
         assert self._process.stdin
         try:
             with anyio.fail_after(timeout_s):
+                if not self._ready:
+                    await self._replies.receive_until(b"\n", REPLY_BYTES)  # its first line says that it is up
+                    self._ready = True
                 await self._process.stdin.send(json.dumps({"method": method, "params": params}).encode() + b"\n")
                 line = await self._replies.receive_until(b"\n", REPLY_BYTES)
         except TimeoutError as error:
@@ -125,9 +144,10 @@ class Worker:
         ) as error:
             with anyio.move_on_after(5):
                 await self._process.wait()
-            raise WorkerDied(
-                f"{method}: the worker ended with code {self._process.returncode}. {self._last_words()}"
-            ) from error
+            how = f"the worker ended with code {self._process.returncode}. {self._last_words()}"
+            if not self._ready:
+                raise WorkerUnavailable(f"before it took a request {how}") from error
+            raise WorkerDied(f"{method}: {how}") from error
         reply = json.loads(line)
         if "error" in reply:
             raise WorkerError(reply["error"]["type"], reply["error"]["text"], reply["error"]["traceback"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 roots = {Path(entry) for entry in sys.path} | {Path(sys.prefix), *Path(sys.prefix).parents}
 for root in sorted(roots):
-    for pattern in ("workloads/*/workload.py", "_content/workloads/*/workload.py", "taxonomy/*/*/guide.md"):
+    for pattern in ("**/workload.toml", "**/guide.md"):
         for path in root.glob(pattern):
             raise RuntimeError(f"ESCAPED: {path} begins with {path.read_text()[:40]!r}")
 if (spec := importlib.util.find_spec("hawkeye_mcp")) and spec.origin:

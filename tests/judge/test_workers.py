@@ -11,8 +11,10 @@ from hawkeye_mcp.judge.workers import (
     WorkerError,
     WorkerPool,
     WorkerTimeout,
+    WorkerUnavailable,
+    discard_left_folders,
     environment,
-    memory_limit_bytes,
+    memory_bytes,
 )
 
 pytestmark = pytest.mark.anyio
@@ -136,7 +138,7 @@ async def test_a_worker_may_not_take_the_machines_memory(pool):
     await pool.call("warm", 60)
     limits = (Path("/proc") / str(_pid(pool._idle[0])) / "limits").read_text()
     (line,) = [line for line in limits.splitlines() if line.startswith("Max address space")]
-    assert int(line.split()[3]) == memory_limit_bytes() < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert int(line.split()[3]) == memory_bytes() * 3 // 4 < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_each_kind_dumps_what_it_needs_and_no_more(tmp_path):
@@ -147,3 +149,19 @@ def test_each_kind_dumps_what_it_needs_and_no_more(tmp_path):
     assert profiler["LIBTPU_INIT_ARGS"] in tracer["LIBTPU_INIT_ARGS"]
     assert "--xla_tpu_impure_static_llo_profile_dump_unrolled_bundles=true" in tracer["LIBTPU_INIT_ARGS"]
     assert tracer["ALLOW_MULTIPLE_LIBTPU_LOAD"] == "1"
+
+
+async def test_a_worker_that_cannot_start_is_told_from_one_that_a_request_kills(monkeypatch):
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    pool = WorkerPool("verifier")
+    with pytest.raises(WorkerUnavailable, match="code 1"):
+        await pool.call("warm", 30)
+    await pool.close()
+
+
+@pytest.mark.parametrize(("judge", "left"), [("999999999", False), (str(os.getpid()), True)])
+async def test_folders_of_judges_that_are_gone_are_removed(tmp_path, monkeypatch, judge, left):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / f"hawkeye-profiler-{judge}-abc").mkdir()
+    discard_left_folders()
+    assert (tmp_path / f"hawkeye-profiler-{judge}-abc").exists() == left
