@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo test test-slow check benchmark clean
+.PHONY: setup demo test check benchmark clean
 setup: $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml
@@ -18,10 +18,7 @@ demo: setup
 	  --workloads 8p_GEMM,41k_Gemm_Add_ReLU,12p_RMSNorm --tpu v5e --max-evaluations 4
 
 test: setup
-	$(BIN)/python -m pytest -m "not slow"
-
-test-slow: setup
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest
 
 check: setup
 	$(BIN)/ruff check .
