@@ -106,9 +106,13 @@ def shows(condition: Condition, asset: Asset) -> bool:
     return asset in _SHOWN[condition]
 
 
-def visible(condition: Condition, kind: Kind) -> list[str]:
-    """Names (or, for paragraphs, texts) of one kind that the condition shows, in order."""
-    return [e.value for e in TABLE if e.kind == kind and (e.needs is None or shows(condition, e.needs))]
+def visible(condition: Condition, kind: Kind, *, without: Asset | None = None) -> list[str]:
+    """Names (or, for steps and paragraphs, texts) of one kind that the condition shows, in order.
+
+    without: leave out what speaks of this asset too.
+    """
+    shown = [None, *_SHOWN[condition] - {without}]
+    return [entry.value for entry in TABLE if entry.kind == kind and entry.needs in shown]
 
 
 def tools(condition: Condition) -> list[str]:
@@ -119,11 +123,19 @@ def resources(condition: Condition) -> list[str]:
     return visible(condition, "resource")
 
 
-def loop(condition: Condition) -> str:
+def loop(condition: Condition, tpu: str = "") -> str:
     """The optimisation loop as text: the server's instructions and the optimize_kernel prompt.
 
-    Steps are numbered after the withheld ones are gone, so that no gap tells of them.
+    tpu: the pinned chip; where it has no cells yet, nothing sends the client to read some. Steps are numbered after
+    the withheld ones are gone, so that no gap tells of them.
     """
-    goal, *remarks = visible(condition, "paragraph")
-    steps = [f"{number}. {step}" for number, step in enumerate(visible(condition, "step"), start=1)]
+    without: Asset | None = "taxonomy" if tpu and shows(condition, "taxonomy") and not _has_cells(tpu) else None
+    goal, *remarks = visible(condition, "paragraph", without=without)
+    steps = [f"{number}. {step}" for number, step in enumerate(visible(condition, "step", without=without), start=1)]
     return "\n".join([goal, *steps, *remarks])
+
+
+def _has_cells(tpu: str) -> bool:
+    from hawkeye_mcp import taxonomy  # where it is withheld, it is not even looked at
+
+    return tpu in taxonomy.tpus()

@@ -82,7 +82,7 @@ def build_server(
         "hawkeye",
         title="Hawkeye: judge TPU Pallas kernels",
         version=__version__,
-        instructions=conditions.loop(settings.condition),
+        instructions=conditions.loop(settings.condition, settings.tpu),
         tools=[_TOOLS[name](settings) for name in conditions.tools(settings.condition)],
         lifespan=_lifespan(settings, judge_factory or partial(open_judge, settings.tpu or DEFAULT_TPU), on_closed),
         middleware=[log_calls],
@@ -92,9 +92,8 @@ def build_server(
 
     def optimize_kernel() -> str:
         subject = f" {settings.workload}" if settings.workload else ""
-        return f"Optimize a kernel for the workload{subject} with the tools of this server.\n" + conditions.loop(
-            settings.condition
-        )
+        loop = conditions.loop(settings.condition, settings.tpu)
+        return f"Optimize a kernel for the workload{subject} with the tools of this server.\n{loop}"
 
     server.add_prompt(Prompt.from_function(optimize_kernel, description="The optimisation loop, step by step."))
     return server

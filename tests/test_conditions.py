@@ -10,7 +10,9 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from serving import ERAS, connected, data
 
-from hawkeye_mcp import conditions
+from hawkeye_mcp import conditions, content
+
+find_content = content.folder
 
 WITHHELD = {
     "taxonomy": re.compile(r"taxonom|\bcells?\b|01_mxu_feed|technique", re.IGNORECASE),
@@ -31,6 +33,25 @@ def test_steps_are_numbered_without_gaps(condition):
     numbers = re.findall(r"^(\d+)\.", conditions.loop(condition), re.MULTILINE)
     assert numbers == [str(n) for n in range(1, len(numbers) + 1)]
     assert len(numbers) == 3 + (condition in ("taxonomy", "full")) + (condition in ("pool", "full"))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("tpu", ["v5p", "v6e", "7x"])
+async def test_a_chip_without_cells_says_so_and_nobody_is_sent_to_read_some(tmp_path: Path, tpu, monkeypatch):
+    monkeypatch.setattr(content, "folder", lambda name: tmp_path if name == "taxonomy" else find_content(name))
+    assert conditions.loop("taxonomy", tpu) == conditions.loop("none")
+    assert conditions.loop("full", tpu) == conditions.loop("pool")
+    async with connected(tmp_path, condition="taxonomy", tpu=tpu) as client:
+        assert client.instructions == conditions.loop("none")
+        assert not WITHHELD["taxonomy"].search((await client.get_prompt("optimize_kernel")).model_dump_json())
+        listing = (await client.call_tool("read_taxonomy_cell", {})).content[0].text
+    assert listing == f"There are no taxonomy cells for {tpu} yet. Go on without them."
+
+
+def test_the_loop_names_cells_where_the_chip_has_some_or_none_is_pinned():
+    for tpu in ("v5e", ""):
+        assert "read_taxonomy_cell" in conditions.loop("taxonomy", tpu)
+        assert "taxonomy rows" in conditions.loop("full", tpu)
 
 
 def test_an_unknown_condition_is_refused_naming_the_four():

@@ -143,7 +143,7 @@ def prompt(plan: Plan, workload: str, condition: str) -> str:
     """What the agent is told; the loop comes from the server's own gate, so nothing withheld is mentioned."""
     template = Template((Path(__file__).parent / "agents" / "prompt.md").read_text(encoding="utf-8"))
     budget = f"{plan.max_evaluations} evaluations" if plan.max_evaluations else "as many evaluations as you need"
-    loop = conditions.loop(conditions.parse(condition))
+    loop = conditions.loop(conditions.parse(condition), plan.tpu)
     return template.substitute(workload=workload, tpu=plan.tpu, evaluations=budget, turns=plan.max_turns, loop=loop)
 
 

@@ -21,8 +21,10 @@ DESCRIPTION = (
 
 
 def listing(tpu: str) -> str:
+    if not (cells := taxonomy.rows(tpu)):
+        return f"There are no taxonomy cells for {tpu} yet. Go on without them."
     lines = [f"Taxonomy cells for {tpu} (read one by its row):"]
-    lines += [f"- {cell.row}: {cell.title}. {cell.one_line}" for cell in taxonomy.rows(tpu)]
+    lines += [f"- {cell.row}: {cell.title}. {cell.one_line}" for cell in cells]
     return "\n".join(lines)
 
 
