@@ -87,3 +87,8 @@ def read(path: Path) -> list[dict[str, Any]]:
         with suppress(ValueError):
             found.append(json.loads(line))
     return found
+
+
+def is_verdict(line: dict[str, Any]) -> bool:
+    """Whether a line tells what an evaluation, new or cached, found."""
+    return line.get("event") == "verdict" and line.get("kind") == "evaluate"

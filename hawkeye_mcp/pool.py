@@ -129,19 +129,20 @@ class Pool:
             ).fetchone()
         return Evaluation.model_validate_json(row[0]) if row else None
 
-    def best(self, workload: str, tpu: str, source: Source, limit: int) -> list[Evaluation]:
+    def best(self, workload: str, tpu: str, source: Source, limit: int, fingerprint: str) -> list[Evaluation]:
         """Correct kernels with times of one source, best first, each kernel once with its latest verdict.
 
-        Kernels whose time is only a lower bound come after those whose time is known.
+        Only verdicts under one fingerprint: what another judge or compiler said ranks beside none of them. Kernels
+        whose time is only a lower bound come after those whose time is known.
         """
         with self._connect() as db:
             rows = db.execute(
                 "SELECT evaluation FROM evaluations WHERE rowid IN (SELECT MAX(rowid) FROM evaluations"
-                "  WHERE workload = ? AND tpu = ? AND status NOT IN ('harness_error', 'timeout')"
+                "  WHERE workload = ? AND tpu = ? AND fingerprint = ? AND status NOT IN ('harness_error', 'timeout')"
                 "  GROUP BY kernel_sha256)"
                 " AND status = 'correct' AND timing_source = ?"
                 " ORDER BY lower_bound, speedup DESC NULLS LAST, candidate_us, rowid LIMIT ?",
-                (workload, tpu, source, limit),
+                (workload, tpu, fingerprint, source, limit),
             ).fetchall()
         return [Evaluation.model_validate_json(row[0]) for row in rows]
 

@@ -57,7 +57,7 @@ class App:
         spent = sum(
             1
             for line in calllog.read(self.log.path)
-            if line.get("event") == "verdict" and line.get("kind") == "evaluate" and line["status"] != "harness_error"
+            if calllog.is_verdict(line) and not line.get("cached") and line["status"] != "harness_error"
         )
         return max(0, self.settings.max_evaluations - spent - self.jobs.in_flight("evaluate"))
 
@@ -67,8 +67,15 @@ class BudgetSpent(RuntimeError):
 
 
 async def earlier_verdict(app: App, source: str, workload: Workload, tpu: str) -> Evaluation | None:
-    """The stored verdict on exactly this text, if it still holds."""
+    """The stored verdict on exactly this text, if it still holds: it counts like a new one, but spends nothing."""
+    found = await _stored(app, source, workload, tpu)
+    if found is not None:
+        app.log.keep_kernel(source)
+        _log_verdict(app, None, found, cached=True)
+    return found
 
+
+async def _stored(app: App, source: str, workload: Workload, tpu: str) -> Evaluation | None:
     def look() -> Evaluation | None:
         return app.pool.cached(kernels.sha256(source), workload.name, tpu, pool.fingerprint(workload))
 
@@ -88,8 +95,9 @@ def start_evaluation(app: App, source: str, workload: Workload, tpu: str) -> Job
     async def work(job: Job[Evaluation | Profile]) -> Evaluation:
         async with _alone(app.settings.state / "locks", key[0]):
             # Another process may have judged the same text while this one waited for the lock.
-            evaluation = await earlier_verdict(app, source, workload, tpu)
+            evaluation = await _stored(app, source, workload, tpu)
             if evaluation is not None:
+                _log_verdict(app, job, evaluation, cached=True)
                 return evaluation
             judge = await app.judge.get()
             evaluation = await judge.evaluate(source, workload, tpu, progress=job.progress)
@@ -123,19 +131,26 @@ def _start(
     return job
 
 
-def _log_verdict(app: App, job: Job[Evaluation | Profile], outcome: Evaluation | Profile) -> None:
+def _log_verdict(
+    app: App, job: Job[Evaluation | Profile] | None, outcome: Evaluation | Profile, *, cached: bool = False
+) -> None:
+    """One line that says what was found; job: None where an earlier verdict was at hand at once."""
     timing = outcome.timing
     app.log.write(
         "verdict",
-        job_id=job.id,
-        kind=job.kind,
+        job_id=job.id if job else None,
+        kind="evaluate" if isinstance(outcome, Evaluation) else "profile",
+        cached=cached,
         status=outcome.status,
         evaluation_id=outcome.id if isinstance(outcome, Evaluation) else None,
-        **job.subject,
+        kernel_sha256=outcome.kernel_sha256,
+        workload=outcome.workload,
+        tpu=outcome.tpu,
         source=timing.source if timing else None,
         speedup=timing.speedup if timing else None,
         candidate_us=timing.candidate_us if timing else None,
-        elapsed_s=round(job.elapsed_s, 3),
+        lower_bound=timing.lower_bound if timing else False,
+        elapsed_s=round(job.elapsed_s, 3) if job else 0.0,
     )
 
 

@@ -83,25 +83,35 @@ def test_best_first_and_predicted_apart_from_measured(store: Pool):
     store.add("middle", evaluation(7, speedup=2.0), "f")
     store.add("no number", evaluation(8, speedup=None), "f")
     store.add("bound", evaluation(9, speedup=7.0, lower_bound=True), "f")
-    assert [e.id for e in store.best("8p_GEMM", "v5e", "predicted", 10)] == [
+    assert [e.id for e in store.best("8p_GEMM", "v5e", "predicted", 10, "f")] == [
         "ev-2",
         "ev-7",
         "ev-1",
         "ev-8",
         "ev-9",
     ]
-    assert [e.id for e in store.best("8p_GEMM", "v5e", "predicted", 2)] == ["ev-2", "ev-7"]
-    assert [e.id for e in store.best("8p_GEMM", "v5e", "measured", 10)] == ["ev-3"]
+    assert [e.id for e in store.best("8p_GEMM", "v5e", "predicted", 2, "f")] == ["ev-2", "ev-7"]
+    assert [e.id for e in store.best("8p_GEMM", "v5e", "measured", 10, "f")] == ["ev-3"]
 
 
 def test_a_kernel_is_listed_once_with_its_latest_verdict(store: Pool):
-    store.add("k", evaluation(1, speedup=5.0), "old")
-    store.add("k", evaluation(2, speedup=1.5), "new")
-    store.add("later found wrong", evaluation(3, speedup=6.0), "old")
-    store.add("later found wrong", evaluation(4, "incorrect"), "new")
+    store.add("k", evaluation(1, speedup=5.0), "f")
+    store.add("k", evaluation(2, speedup=1.5), "f")
+    store.add("later found wrong", evaluation(3, speedup=6.0), "f")
+    store.add("later found wrong", evaluation(4, "incorrect"), "f")
     store.add("then a fault", evaluation(5, speedup=1.0), "f")
     store.add("then a fault", evaluation(6, "harness_error"), "f")
-    assert [e.id for e in store.best("8p_GEMM", "v5e", "predicted", 10)] == ["ev-2", "ev-5"]
+    assert [e.id for e in store.best("8p_GEMM", "v5e", "predicted", 10, "f")] == ["ev-2", "ev-5"]
+
+
+def test_verdicts_of_another_judge_or_compiler_are_not_ranked_with_these(store: Pool):
+    store.add("flattered by the old judge", evaluation(1, speedup=9.0), "old")
+    store.add("judged by both", evaluation(2, speedup=8.0), "old")
+    store.add("judged by both", evaluation(3, speedup=2.0), "f")
+    store.add("accepted again by the old one", evaluation(4, "incorrect"), "f")
+    store.add("accepted again by the old one", evaluation(5, speedup=7.0), "old")
+    assert [e.id for e in store.best("8p_GEMM", "v5e", "predicted", 10, "f")] == ["ev-3"]
+    assert [e.id for e in store.best("8p_GEMM", "v5e", "predicted", 10, "old")] == ["ev-1", "ev-2", "ev-5"]
 
 
 def test_rows_are_only_ever_added(store: Pool):
@@ -151,7 +161,7 @@ def test_several_processes_may_write_at_once(tmp_path: Path):
     for writer in writers:
         writer.join(30)
         assert writer.exitcode == 0
-    assert len(Pool(path).best("8p_GEMM", "v5e", "predicted", 100)) == 40
+    assert len(Pool(path).best("8p_GEMM", "v5e", "predicted", 100, "f")) == 40
 
 
 def test_a_killed_writer_leaves_whole_records(tmp_path: Path):
@@ -163,7 +173,7 @@ def test_a_killed_writer_leaves_whole_records(tmp_path: Path):
     os.kill(writer.pid, signal.SIGKILL)
     writer.join(30)
     store = Pool(path)
-    found = store.best("8p_GEMM", "v5e", "predicted", 100_000)
+    found = store.best("8p_GEMM", "v5e", "predicted", 100_000, "f")
     assert len(found) >= 5
     for one in found:
         record = store.read(one.id)

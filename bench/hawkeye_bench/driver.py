@@ -149,18 +149,14 @@ def prompt(plan: Plan, workload: str, condition: str) -> str:
 
 def best(log: list[dict[str, Any]]) -> Best | None:
     """The rule: of the kernels that the server judged correct, the one with the highest speedup; ties to the
-    earliest.
+    earliest. A time that is only a lower bound ranks behind every time that is known.
     """
-    correct = [line for line in log if _is_verdict(line) and line.get("status") == "correct"]
+    correct = [line for line in log if calllog.is_verdict(line) and line.get("status") == "correct"]
     if not correct:
         return None
     # max() keeps the first of equals; a kernel without a speedup comes after all that have one.
-    chosen = max(correct, key=lambda line: -1.0 if line.get("speedup") is None else line["speedup"])
+    chosen = max(correct, key=lambda line: (not line.get("lower_bound"), line.get("speedup") or -1.0))
     return Best(chosen["kernel_sha256"], chosen.get("speedup"))
-
-
-def _is_verdict(line: dict[str, Any]) -> bool:
-    return line.get("event") == "verdict" and line.get("kind") == "evaluate"
 
 
 def _server(plan: Plan, folder: Path, workload: str, condition: str, command: list[str]) -> StdioServerParameters:
@@ -224,7 +220,8 @@ def _counted(log_path: Path) -> dict[str, Any]:
     """What the server's call log says the agent did."""
     lines = calllog.read(log_path) if log_path.exists() else []
     calls = Counter(line["tool"] for line in lines if line.get("event") == "call_start")
-    return {"evaluations": sum(map(_is_verdict, lines)), "tool_calls": dict(calls)}
+    judged = sum(1 for line in lines if calllog.is_verdict(line) and not line.get("cached"))
+    return {"evaluations": judged, "tool_calls": dict(calls)}
 
 
 async def _judged_again(run: Run, folder: Path, judge: Judge, progress: Progress) -> Run:
@@ -232,7 +229,7 @@ async def _judged_again(run: Run, folder: Path, judge: Judge, progress: Progress
     lines = calllog.read(folder / "calls.jsonl") if (folder / "calls.jsonl").exists() else []
     chosen = best(lines)
     if chosen is None:
-        judged = any(_is_verdict(line) for line in lines)
+        judged = any(calllog.is_verdict(line) for line in lines)
         return run.model_copy(update={"status": "no_correct_kernel" if judged else "no_kernel"})
     progress("judging the best kernel again")
     source = (folder / "kernels" / f"{chosen.kernel_sha256}.py").read_text(encoding="utf-8")

@@ -42,7 +42,9 @@ class Run(BaseModel):
     kernel_sha256: str | None = Field(None, description="The best kernel, beside the call log in kernels/.")
     first_speedup: float | None = Field(None, description="What the agent's own session was told of that kernel.")
     judged_again: str | None = Field(None, description="Status of the second judgement.")
-    evaluations: int = Field(0, description="Verdicts reached in the session, from the server's call log.")
+    evaluations: int = Field(
+        0, description="Judgements made in the session, from the server's call log; a cached verdict is none."
+    )
     tool_calls: dict[str, int] = Field({}, description="Calls by tool, from the server's call log.")
     turns: int = Field(0, description="Model calls; 0 for the builtin optimiser, which makes none.")
     prompt_tokens: int | None = None

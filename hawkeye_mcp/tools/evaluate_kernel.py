@@ -32,7 +32,6 @@ def build(settings: Settings) -> arguments.FlatTool:
         kernel = arguments.kernel(settings, source, path)
         earlier = await earlier_verdict(app, kernel, subject, chip)
         if earlier is not None:
-            app.log.keep_kernel(kernel)
             left = app.evaluations_left()
             return reports.result(
                 reports.of_evaluation(earlier, settings.condition, job_id="", cached=True, evaluations_left=left)

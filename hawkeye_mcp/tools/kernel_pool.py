@@ -9,17 +9,18 @@ from mcp.types import CallToolResult, ResourceLink, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
 
 from hawkeye_mcp.evaluation import Evaluation
-from hawkeye_mcp.pool import Record
+from hawkeye_mcp.pool import Record, fingerprint
 from hawkeye_mcp.submissions import App, Settings
 from hawkeye_mcp.tools import arguments
 from hawkeye_mcp.tools.answering import app_of
+from hawkeye_mcp.workloads import Workload
 
 # Both keep an answer below the 12 kB at which Codex cuts the middle out.
 LARGEST_LISTING = 30
 LONGEST_TEXT_BYTES = 9_000
 
 DESCRIPTION = (
-    "Correct kernels already found for the workload on this TPU. action list (default): best first, "
+    "Correct kernels already found for the workload on this TPU by the judge as it is now. action list (default): best first, "
     "measured and predicted times apart, up to limit of each; action read: one kernel's text by its id. "
     "Every kernel that evaluate_kernel finds correct enters by itself."
 )
@@ -54,11 +55,12 @@ def _entry(evaluation: Evaluation) -> PoolEntry:
     )
 
 
-def _listed(app: App, workload: str, tpu: str, limit: int) -> CallToolResult:
-    measured = [_entry(e) for e in app.pool.best(workload, tpu, "measured", limit)]
-    predicted = [_entry(e) for e in app.pool.best(workload, tpu, "predicted", limit)]
+def _listed(app: App, workload: Workload, tpu: str, limit: int) -> CallToolResult:
+    mark = fingerprint(workload)
+    measured = [_entry(e) for e in app.pool.best(workload.name, tpu, "measured", limit, mark)]
+    predicted = [_entry(e) for e in app.pool.best(workload.name, tpu, "predicted", limit, mark)]
     next_step = "Read one with action read and its id." if measured or predicted else "None yet; yours may be first."
-    listing = PoolListing(workload=workload, tpu=tpu, measured=measured, predicted=predicted, next_step=next_step)
+    listing = PoolListing(workload=workload.name, tpu=tpu, measured=measured, predicted=predicted, next_step=next_step)
     text = listing.model_dump_json()
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=json.loads(text))
 
@@ -107,7 +109,7 @@ def build(settings: Settings) -> arguments.FlatTool:
             return _one(app_of(ctx), settings, id)
         subject = arguments.workload(settings, workload)
         limit = min(max(limit, 1), LARGEST_LISTING)
-        return _listed(app_of(ctx), subject.name, arguments.tpu(settings, tpu), limit)
+        return _listed(app_of(ctx), subject, arguments.tpu(settings, tpu), limit)
 
     return arguments.flat_tool(
         kernel_pool,

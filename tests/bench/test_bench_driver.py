@@ -1,5 +1,7 @@
 """The driver: which kernel counts, what a stop in the middle leaves, and what is never done twice."""
 
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import anyio
@@ -49,6 +51,8 @@ def test_the_fastest_correct_kernel_counts_and_ties_go_to_the_earliest():
         {"event": "call_end", "status": "correct", "speedup": 9.0},
     ]
     assert driver.best(log) == driver.Best("first", 2.0)
+    bounded = verdict("bounded", "correct", 9.0) | {"lower_bound": True}
+    assert driver.best([bounded, *log]) == driver.Best("first", 2.0)
     assert driver.best(log[1:2]) == driver.Best("unknown", None)
     assert driver.best(log[2:4]) is None
 
@@ -92,6 +96,23 @@ async def test_a_run_that_was_stopped_is_set_aside_and_done_again(tmp_path):
     assert [(run.speedup, run.evaluations) for run in outcomes] == [(2.0, 1)]
     old = calllog.read(tmp_path / "8p_GEMM/none/1.unfinished-1/calls.jsonl")
     assert [line["speedup"] for line in old if line["event"] == "verdict"] == [3.0]
+
+
+@pytest.mark.anyio
+async def test_a_kernel_that_was_pooled_before_counts_and_its_cached_verdict_is_no_evaluation(tmp_path):
+    shared, pooled = tmp_path / "shared", "# fake: speedup 4\n"
+
+    class WithPool(ScriptedAgent):
+        """Its server has the pool of another session, in which the same text was judged."""
+
+        async def run(self, task, emit):
+            args = [str(shared) if before == "--state" else arg for before, arg in pairwise(["", *task.server.args])]
+            return await super().run(replace(task, server=task.server.model_copy(update={"args": args})), emit)
+
+    await all_runs(plan(), WithPool(pooled), tmp_path / "first")
+    (run,), _ = await all_runs(plan(), WithPool(pooled, pooled), tmp_path / "second")
+    assert (run.status, run.speedup, run.evaluations) == ("correct", 4.0, 0)
+    assert run.tool_calls == {"evaluate_kernel": 2}
 
 
 @pytest.mark.anyio

@@ -431,6 +431,25 @@ async def test_the_log_tells_the_verdict_even_when_nobody_waited_for_it(tmp_path
     verdict = next(x for x in calllog.read(tmp_path / "log" / "calls.jsonl") if x["event"] == "verdict")
     assert verdict["job_id"] == running["job_id"]
     assert (verdict["status"], verdict["speedup"]) == ("correct", 2.0)
+    assert (verdict["cached"], verdict["lower_bound"]) == (False, False)
+
+
+@pytest.mark.anyio
+async def test_a_cached_verdict_is_on_record_in_the_session_that_got_it_and_spends_nothing(tmp_path: Path):
+    source = "# fake: correct\n# fake: speedup 3\n# fake: lower_bound\n"
+    async with connected(tmp_path) as client:
+        data(await client.call_tool("evaluate_kernel", {"source": source}))
+    own_log = {"call_log": tmp_path / "another" / "calls.jsonl"}
+    async with connected(tmp_path, max_evaluations=1, **own_log) as client:
+        cached = [data(await client.call_tool("evaluate_kernel", {"source": source})) for _ in range(2)]
+    log = calllog.read(tmp_path / "another" / "calls.jsonl")
+    verdicts = [line for line in log if calllog.is_verdict(line)]
+    assert [x["evaluations_left"] for x in cached] == [1, 1]
+    assert [(x["cached"], x["status"], x["speedup"], x["lower_bound"]) for x in verdicts] == [
+        (True, "correct", 3, True)
+    ] * 2
+    assert verdicts[0]["kernel_sha256"] == pool.sha256(source)
+    assert (tmp_path / "another" / "kernels" / f"{pool.sha256(source)}.py").read_text() == source
 
 
 def test_a_report_that_fits_is_left_alone():

@@ -4,6 +4,8 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from serving import ERAS, connected, data, refusal, text
 
+from hawkeye_mcp import pool
+
 
 async def judge(client, *markers: str) -> dict:
     source = "\n".join(f"# fake: {marker}" for marker in markers)
@@ -71,3 +73,14 @@ async def test_another_server_on_the_same_state_sees_the_kernel_but_not_of_anoth
     assert [e["id"] for e in found["predicted"]] == [judged["evaluation_id"]]
     assert other["predicted"] == []
     assert "holds no kernel" in refused
+
+
+@pytest.mark.anyio
+async def test_kernels_that_another_version_found_correct_are_not_listed(tmp_path: Path, monkeypatch):
+    async with connected(tmp_path, condition="pool") as client:
+        with monkeypatch.context() as before:
+            before.setattr(pool, "fingerprint", lambda workload: "an older judge")
+            await judge(client, "speedup 9")
+        now = await judge(client, "speedup 2")
+        found = data(await client.call_tool("kernel_pool", {}))
+    assert [e["id"] for e in found["predicted"]] == [now["evaluation_id"]]
