@@ -127,7 +127,7 @@ def profile_point(program: Program, tpu: str, kernel: int, point: list[int]) -> 
     with program.context:
         call = mosaic_calls(program)[kernel]
         compiled = compile_exported(cut_out(call, [point]), tpu)
-        (op,) = (op for op in hlo.ops(compiled.as_text()) if op.point is not None)
+        (op,) = (op for op in hlo.ops(compiled.as_text()) if op.mosaic and op.point is not None)
     return {"cycles": op.profile_cycles, "vmem_bytes": op.vmem_bytes}
 
 
@@ -143,7 +143,7 @@ def count_kernels(program: Program, tpu: str, dump: Path) -> dict[str, Any]:
             llo.clear(dump)
             try:
                 compiled = compile_exported(cut_out(call, plan.points), tpu)
-                points = {op.point: op for op in hlo.ops(compiled.as_text()) if op.point is not None}
+                points = {op.point: op for op in hlo.ops(compiled.as_text()) if op.mosaic and op.point is not None}
                 for number, weight in enumerate(plan.weights):
                     op = points[number]
                     counts = llo.count_file(dump, op.name)
