@@ -45,6 +45,7 @@ TABLE: tuple[Entry, ...] = (
     Entry("tool", "job"),
     Entry("resource", "workload"),
     Entry("resource", "evaluation"),
+    Entry("resource", "profile"),
     Entry("resource", "taxonomy", "taxonomy"),
     Entry("resource", "kernel", "pool"),
     Entry(

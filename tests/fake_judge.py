@@ -1,8 +1,8 @@
 """A deterministic judge for tests of the server: the kernel text says what the verdict is.
 
 Markers in the text (a line `# fake: NAME`): any Status gives that verdict; `hold` waits for the judge's
-`release`; `crash` raises; `print` writes to stdout in every way Python can; `huge` fills every text; `speedup
-X` sets it; `measured` and `lower_bound` set those.
+`release`; `stage X` reports that stage before; `crash` raises; `print` writes to stdout in every way Python can;
+`huge` fills every text; `speedup X` sets it; `measured` and `lower_bound` set those.
 """
 
 import itertools
@@ -32,10 +32,13 @@ from hawkeye_mcp.evaluation import (
     Timing,
     Versions,
 )
+from hawkeye_mcp.judge.verdict import NEXT_STEP
 from hawkeye_mcp.pool import sha256
 from hawkeye_mcp.workloads import Workload
 
 VERSIONS = Versions(hawkeye="0", jax="0", jaxlib="0", libtpu="0")
+# What a fault of the harness may say: nothing of it is for a client.
+INSIDE = "FileNotFoundError: secret inside taxonomy/v5e/01_mxu_feed, the pool and its cells"
 _numbers = itertools.count(1)
 
 
@@ -66,8 +69,8 @@ class FakeJudge:
         return Evaluation(
             id=f"ev-{os.getpid()}-{next(_numbers)}",
             status=status,
-            message=f"The verdict is {status}.{huge}",
-            next_step=f"Carry on.{huge}",
+            message=INSIDE if status == "harness_error" else f"The verdict is {status}.{huge}",
+            next_step=f"{NEXT_STEP[status]}{huge}",
             workload=workload.name,
             tpu=tpu,
             kernel_sha256=sha256(source),
@@ -103,9 +106,10 @@ class FakeJudge:
         progress: Callable[[str], None] = lambda stage: None,
     ) -> Profile:
         said = await self._act(source, progress)
+        status = "harness_error" if "harness_error" in said else "profiled"
         return Profile(
-            status="profiled",
-            message="Profiled.",
+            status=status,
+            message=INSIDE if status == "harness_error" else "Profiled.",
             next_step="Feed the MXU.",
             workload=workload.name,
             tpu=tpu,
@@ -130,7 +134,10 @@ class FakeJudge:
             sys.stdout.write("and one without an end")
             os.write(1, b"and one past Python\n")
         if "crash" in said:
-            raise RuntimeError("secret inside")
+            raise RuntimeError(INSIDE)
+        for word in said:
+            if word.startswith("stage "):
+                progress(word.removeprefix("stage "))
         self.entered.set()
         try:
             if "hold" in said:

@@ -10,7 +10,7 @@ import anyio
 from fake_judge import FakeJudge
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
-from mcp.types import CallToolResult
+from mcp.types import CallToolResult, Implementation
 
 from hawkeye_mcp.server import build_server
 from hawkeye_mcp.submissions import App, Settings
@@ -39,10 +39,11 @@ def server(folder: Path, judge: FakeJudge, **changed: Any) -> MCPServer[App]:
 
 @asynccontextmanager
 async def connected(
-    folder: Path, judge: FakeJudge | None = None, mode: str = "auto", **changed: Any
+    folder: Path, judge: FakeJudge | None = None, mode: str = "auto", client_name: str = "mcp", **changed: Any
 ) -> AsyncIterator[Client]:
+    info = Implementation(name=client_name, version="1")
     with anyio.fail_after(FAIL_AFTER_S):
-        async with Client(server(folder, judge or FakeJudge(), **changed), mode=mode) as client:
+        async with Client(server(folder, judge or FakeJudge(), **changed), mode=mode, client_info=info) as client:
             yield client
 
 

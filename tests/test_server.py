@@ -113,7 +113,7 @@ async def test_a_judge_that_cannot_open_is_a_harness_error_and_is_tried_again(tm
 
 
 @pytest.mark.anyio
-async def test_a_judge_that_never_opens_says_why(tmp_path: Path):
+async def test_a_judge_that_never_opens_says_why_in_the_log_and_to_no_client(tmp_path: Path, caplog):
     @asynccontextmanager
     async def never_opens():
         raise RuntimeError("no compiler here")
@@ -125,7 +125,9 @@ async def test_a_judge_that_never_opens_says_why(tmp_path: Path):
             found = data(await client.call_tool("evaluate_kernel", {"source": "k"}))
             workload = await client.call_tool("read_workload", {})
     assert found["status"] == "harness_error"
-    assert "no compiler here" in found["message"]
+    assert "no compiler here" not in str(found)
+    assert "tell the operator" in found["next_step"]
+    assert "no compiler here" in caplog.text
     assert not workload.is_error
 
 

@@ -28,12 +28,17 @@ class Work:
     correctness: Correctness | None = None
     timing: Timing | None = None
     peaks: dict[str, float] = field(default_factory=dict)
+    _open: list[str] = field(default_factory=list)
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
         self.progress(name)
+        self._open.append(name)
         start = time.monotonic()
         try:
             yield
         finally:
+            self._open.remove(name)
             self.stages_s[name] = round(self.stages_s.get(name, 0.0) + time.monotonic() - start, 4)
+        if self._open:  # stages overlap: say which one is still waited for
+            self.progress(self._open[-1])

@@ -24,7 +24,9 @@ WorkloadName = Annotated[str, Field(description="Workload name; empty: the serve
 TpuName = Annotated[str, Field(description="v5e, v5p, v6e or 7x; empty: the server's own, else v5e.")]
 KernelText = Annotated[str, Field(description="The kernel file's text. Give source or path, not both.")]
 KernelPath = Annotated[str, Field(description="The kernel file's path: a .py file inside the workspace.")]
-WaitSeconds = Annotated[float, Field(description="Seconds to wait for the result: 0 to 280, default 45.")]
+WaitSeconds = Annotated[
+    float, Field(description="Seconds to wait for the result, default 45; how much more depends on the client.")
+]
 
 
 class FlatTool(Tool):

@@ -18,6 +18,12 @@ from hawkeye_mcp.evaluation import Audit, Correctness, Counter, Diagnosis, Evalu
 LARGEST_BYTES = 11_000
 
 
+# What a client is told of a fault that is none of its own. How it came about is in the server's log: exception
+# texts may name what a condition withholds.
+FAULT = "The judge itself failed. The kernel was not judged and no evaluation was spent."
+AFTER_FAULT = "Submit it again; if it fails again, tell the operator of this server: its log says why."
+
+
 class Report(BaseModel):
     """What the answers about a kernel have in common."""
 
@@ -38,6 +44,9 @@ class Report(BaseModel):
     lower_bound: bool = Field(False, description="candidate_us is only a lower bound")
     diagnosis: list[str] = []
     compiler_message: str = ""
+    isolation: str = Field("", description="what stood around the kernel's Python: bubblewrap or rlimits")
+    artifact_sha256: str = Field("", description="of the traced program")
+    full: str = Field("", description="resource with the whole result")
     truncated: bool = Field(False, description="something was cut to fit")
 
 
@@ -48,9 +57,7 @@ class EvaluationReport(Report):
     cached: bool = Field(False, description="an earlier verdict on the same text")
     correctness: str = ""
     audit: str = ""
-    isolation: str = ""
     evaluations_left: int | None = None
-    full: str = Field("", description="resource with the whole evaluation")
 
 
 class ProfileReport(Report):
@@ -91,17 +98,17 @@ def of_evaluation(
         cached=cached,
         correctness=_correctness(evaluation.correctness),
         audit=_audit(evaluation.audit),
-        isolation=evaluation.isolation,
         evaluations_left=evaluations_left,
         full=f"evaluation://{evaluation.id}",
     )
 
 
-def of_profile(profile: Profile, condition: Condition, *, job_id: str) -> ProfileReport:
-    """The report of a finished profile, as the condition may see it."""
+def of_profile(profile: Profile, condition: Condition, *, job_id: str, full: str) -> ProfileReport:
+    """The report of a finished profile, as the condition may see it; full: the resource with the whole."""
     return profile_model(condition)(
         **_common(profile, condition),
         job_id=job_id,
+        full=full,
         counters=_named(profile.counters),
         memory=_named(profile.memory),
         ops=[
@@ -111,12 +118,19 @@ def of_profile(profile: Profile, condition: Condition, *, job_id: str) -> Profil
     )
 
 
-def evaluation_json(evaluation: Evaluation, condition: Condition) -> str:
-    """The whole evaluation, without what the condition withholds."""
-    whole = evaluation.model_dump(mode="json")
+def whole_json(outcome: Evaluation | Profile, condition: Condition) -> str:
+    """The whole result, without what the condition withholds."""
+    whole = outcome.model_dump(mode="json") | _told(outcome)
     if whole["diagnosis"] and not shows(condition, "taxonomy"):
         del whole["diagnosis"]["taxonomy_rows"]
     return json.dumps(whole, indent=1, ensure_ascii=False)
+
+
+def _told(outcome: Evaluation | Profile) -> dict[str, str]:
+    """The words on it for a client: the judge's own, unless they are of its own fault."""
+    if outcome.status == "harness_error":
+        return {"message": FAULT, "next_step": AFTER_FAULT}
+    return {"message": outcome.message, "next_step": outcome.next_step}
 
 
 def _common(outcome: Evaluation | Profile, condition: Condition) -> dict[str, Any]:
@@ -124,8 +138,7 @@ def _common(outcome: Evaluation | Profile, condition: Condition) -> dict[str, An
     diagnosis = outcome.diagnosis or Diagnosis(findings=[])
     fields: dict[str, Any] = {
         "status": outcome.status,
-        "message": outcome.message,
-        "next_step": outcome.next_step,
+        **_told(outcome),
         "workload": outcome.workload,
         "tpu": outcome.tpu,
         "kernel_sha256": outcome.kernel_sha256,
@@ -136,6 +149,8 @@ def _common(outcome: Evaluation | Profile, condition: Condition) -> dict[str, An
         "lower_bound": timing.lower_bound,
         "diagnosis": diagnosis.findings,
         "compiler_message": outcome.compiler_message or "",
+        "isolation": outcome.isolation,
+        "artifact_sha256": outcome.artifact.sha256 if outcome.artifact else "",
     }
     if shows(condition, "taxonomy"):
         fields["taxonomy_rows"] = diagnosis.taxonomy_rows
@@ -191,9 +206,7 @@ def result(report: Report) -> CallToolResult:
     content: list[Any] = [TextContent(type="text", text=text)]
     full = structured.get("full")
     if full:
-        content.append(
-            ResourceLink(type="resource_link", uri=full, name="full evaluation", mime_type="application/json")
-        )
+        content.append(ResourceLink(type="resource_link", uri=full, name="whole result", mime_type="application/json"))
     told = "status job_id evaluation_id kernel_sha256 workload tpu source speedup candidate_us cached".split()
     calllog.note(**{key: structured[key] for key in told if structured.get(key) not in (None, "")})
     return CallToolResult(content=content, structured_content=structured)

@@ -7,13 +7,21 @@ from mcp.server.mcpserver.resources import FunctionResource
 
 from hawkeye_mcp import conditions, workloads
 from hawkeye_mcp.chips import DEFAULT_TPU
+from hawkeye_mcp.evaluation import Profile
+from hawkeye_mcp.jobs import UnknownJob
 from hawkeye_mcp.submissions import App, Settings
 from hawkeye_mcp.tools import arguments, reports
 from hawkeye_mcp.tools.answering import app_of
 
 
 def register(server: MCPServer[App], settings: Settings) -> None:
-    kinds = {"workload": _workloads, "evaluation": _evaluations, "taxonomy": _cells, "kernel": _kernels}
+    kinds = {
+        "workload": _workloads,
+        "evaluation": _evaluations,
+        "profile": _profiles,
+        "taxonomy": _cells,
+        "kernel": _kernels,
+    }
     for name in conditions.resources(settings.condition):
         kinds[name](server, settings)
 
@@ -49,7 +57,7 @@ def _evaluations(server: MCPServer[App], settings: Settings) -> None:
         record = app_of(ctx).pool.read(id)
         if record is None:
             raise ResourceNotFoundError(f"There is no evaluation {id!r}. Ids come from evaluate_kernel.")
-        return reports.evaluation_json(record.evaluation, settings.condition)
+        return reports.whole_json(record.evaluation, settings.condition)
 
     server.resource(
         "evaluation://{id}",
@@ -57,6 +65,24 @@ def _evaluations(server: MCPServer[App], settings: Settings) -> None:
         description="Everything the judge said of one kernel.",
         mime_type="application/json",
     )(evaluation)
+
+
+def _profiles(server: MCPServer[App], settings: Settings) -> None:
+    def profile(id: str, ctx: Context[App]) -> str:
+        try:
+            found = app_of(ctx).jobs.read(id).result
+        except UnknownJob:
+            found = None
+        if not isinstance(found, Profile):
+            raise ResourceNotFoundError(f"There is no profile {id!r}; profiles do not outlive the server.")
+        return reports.whole_json(found, settings.condition)
+
+    server.resource(
+        "profile://{id}",
+        name="profile",
+        description="Everything that was found of one kernel's schedule, by job_id.",
+        mime_type="application/json",
+    )(profile)
 
 
 def _cells(server: MCPServer[App], settings: Settings) -> None:

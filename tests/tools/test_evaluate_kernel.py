@@ -1,14 +1,15 @@
+import json
 import os
 from pathlib import Path
 
 import anyio
 import pytest
-from fake_judge import FakeJudge
+from fake_judge import INSIDE, FakeJudge
 from serving import ERAS, Waiting, connected, data, refusal, text
 
 from hawkeye_mcp import calllog, pool
 from hawkeye_mcp.evaluation import Status
-from hawkeye_mcp.tools import reports
+from hawkeye_mcp.tools import answering, reports
 
 STATUSES = Status.__args__
 
@@ -26,7 +27,7 @@ async def test_a_verdict_has_its_numbers_and_a_link_to_the_whole(tmp_path: Path,
     assert found["correctness"].startswith("ok: E <= 0.01, 3 seeds, check size; output 0 bfloat16[128, 128]: E=0.001")
     assert found["audit"] == "ok: kernels matmul grid [4, 4] x1; outside: stablehlo.add x2"
     assert found["diagnosis"] == ["MXU busy 12 %", "HBM busy 80 %"]
-    assert found["isolation"] == "rlimits"
+    assert (found["isolation"], found["artifact_sha256"]) == ("rlimits", "a" * 64)
     assert found["cached"] is False
     assert found["truncated"] is False
     assert result.content[1].uri == found["full"] == f"evaluation://{found['evaluation_id']}"
@@ -193,19 +194,39 @@ async def test_a_job_past_its_deadline_is_stopped_and_says_so(tmp_path: Path):
         found = data(await client.call_tool("evaluate_kernel", {"source": "# fake: hold"}))
     assert found["status"] == "timeout"
     assert "deadline" in found["message"]
+    assert "cheaper to compile" in found["next_step"]
     assert judge.cancelled == ["# fake: hold"]
 
 
 @pytest.mark.anyio
-async def test_a_crash_of_the_judge_is_a_harness_error_without_its_secrets(tmp_path: Path):
+async def test_a_deadline_while_verifying_asks_for_the_check_size_not_for_a_cheaper_compile(tmp_path: Path):
+    async with connected(tmp_path, deadline_s=0.05) as client:
+        found = data(await client.call_tool("evaluate_kernel", {"source": "# fake: stage verify\n# fake: hold"}))
+    assert found["status"] == "timeout"
+    assert "'verify'" in found["message"]
+    assert found["next_step"].startswith("Make it traceable at the check size")
+    assert "compile" not in found["next_step"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("tool", ["evaluate_kernel", "profile"])
+@pytest.mark.parametrize("fault", ["crash", "harness_error"])
+async def test_a_fault_of_the_judge_is_for_the_operator_not_for_the_client(tmp_path: Path, tool, fault, caplog):
     async with connected(tmp_path, max_evaluations=1) as client:
-        result = await client.call_tool("evaluate_kernel", {"source": "# fake: crash"})
+        result = await client.call_tool(tool, {"source": f"# fake: {fault}"})
         found = data(result)
+        whole = await client.read_resource(found["full"]) if found["full"] else None
         after = data(await client.call_tool("evaluate_kernel", {"source": "# fine"}))
+    told = text(result) + (whole.model_dump_json() if whole else "")
     assert found["status"] == "harness_error"
-    assert "secret" not in text(result)
-    assert found["evaluations_left"] == 1
+    assert "secret" not in told
+    assert "hawkeye doctor" not in told
+    assert "tell the operator" in found["next_step"]
+    assert (found["full"] != "") is (fault == "harness_error")
+    assert found.get("evaluations_left", 1) == 1
     assert after["status"] == "correct"
+    log = (tmp_path / "log" / "calls.jsonl").read_text()
+    assert INSIDE in (caplog.text if fault == "crash" else log)
 
 
 @pytest.mark.anyio
@@ -383,12 +404,18 @@ async def test_an_answer_is_cut_to_what_every_client_shows_whole(tmp_path: Path,
     async with connected(tmp_path) as client:
         result = await client.call_tool(tool, {"source": "# fake: huge\n# fake: correct"})
         found = data(result)
+        whole = json.loads((await client.read_resource(result.content[1].uri)).contents[0].text)
     assert found["truncated"] is True
     assert len(text(result).encode()) < 12_000
+    assert result.content[1].uri == found["full"]
     if tool == "evaluate_kernel":
         assert len(found["compiler_message"]) > 300
         assert "characters cut" in found["message"]
         assert found["full"] == f"evaluation://{found['evaluation_id']}"
+        assert whole["id"] == found["evaluation_id"]
+    else:
+        assert found["full"] == f"profile://{found['job_id']}"
+        assert len(found["counters"]) < len(whole["counters"]) == 400
 
 
 @pytest.mark.anyio
@@ -397,6 +424,28 @@ async def test_waits_are_clamped_not_refused(tmp_path: Path):
         assert data(await client.call_tool("evaluate_kernel", {"source": "a", "wait_s": 1e9}))["status"] == "correct"
         running = data(await client.call_tool("evaluate_kernel", {"source": "# fake: hold", "wait_s": -5}))
     assert running["status"] == "running"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ERAS)
+@pytest.mark.parametrize("name", ["mcp", "claude-ai", "cursor-vscode", *answering.PATIENT_CLIENTS])
+async def test_only_clients_known_to_wait_are_kept_waiting(tmp_path: Path, name, mode, monkeypatch):
+    # Instead of a minute of waiting: where the bound of unknown clients holds, the answer comes at once.
+    monkeypatch.setattr(answering, "CAUTIOUS_WAIT_S", 0.0)
+    judge = FakeJudge()
+    async with connected(tmp_path, judge, mode, client_name=name) as client:
+        call = Waiting(client, "evaluate_kernel", {"source": "# fake: hold", "wait_s": 280})
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call)
+            if name in answering.PATIENT_CLIENTS:
+                await call.waits.wait()
+                judge.release.set()
+    assert data(call.result)["status"] == ("correct" if name in answering.PATIENT_CLIENTS else "running")
+
+
+def test_the_wait_of_unknown_clients_ends_before_most_of_them_give_up():
+    assert answering.DEFAULT_WAIT_S < answering.CAUTIOUS_WAIT_S < 60
+    assert answering.LONGEST_WAIT_S < 300
 
 
 @pytest.mark.anyio

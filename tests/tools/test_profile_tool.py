@@ -1,8 +1,10 @@
+import json
 from pathlib import Path
 
 import anyio
 import pytest
 from fake_judge import FakeJudge
+from mcp.shared.exceptions import MCPError
 from serving import ERAS, connected, data, refusal
 
 
@@ -16,6 +18,20 @@ async def test_a_profile_has_its_counters_times_and_diagnosis(tmp_path: Path, mo
     assert found["memory"] == {"vmem (bytes)": 1024.0}
     assert found["ops"] == ["matmul: 20 us x1, mosaic, bound by static_schedule, static_profile"]
     assert found["diagnosis"] == ["MXU busy 12 %"]
+    assert (found["isolation"], found["artifact_sha256"]) == ("rlimits", "a" * 64)
+
+
+@pytest.mark.anyio
+async def test_the_whole_profile_is_a_resource_while_the_server_lives_and_no_other_job_is(tmp_path: Path):
+    async with connected(tmp_path) as client:
+        found = data(await client.call_tool("profile", {"source": "k"}))
+        whole = json.loads((await client.read_resource(found["full"])).contents[0].text)
+        judged = data(await client.call_tool("evaluate_kernel", {"source": "k"}))
+        for job_id in (judged["job_id"], "job-0"):
+            with pytest.raises(MCPError, match="There is no profile"):
+                await client.read_resource(f"profile://{job_id}")
+    assert (whole["isolation"], whole["artifact"]["bytes"]) == ("rlimits", 1234)
+    assert len(whole["timing"]["ops"]) == 1
 
 
 @pytest.mark.anyio
