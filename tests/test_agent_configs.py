@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hawkeye_mcp import clients, content, submissions
-from hawkeye_mcp.tools import arguments
+from hawkeye_mcp.tools import answering, arguments
 
 ARGUMENTS = ["--tpu", "v5e"]
 SERVER = {"command": "hawkeye-mcp", "args": ARGUMENTS}
@@ -59,6 +59,14 @@ def test_readme_shows_each_client_and_its_one_line(client: str) -> None:
     assert f"```sh\n{clients.command(client)}\n```" in readme
     known = clients.CLIENTS[client]
     assert f"| {known.title} | `{client}/` | `{known.goes_to}` | {known.limit} |" in readme
+
+
+def test_readme_tells_the_bounds_of_a_wait() -> None:
+    readme = " ".join((content.folder("agent_configs") / "README.md").read_text(encoding="utf-8").split())
+    assert f"({answering.DEFAULT_WAIT_S:g} s unless asked otherwise)" in readme
+    assert (
+        f"to {answering.CAUTIOUS_WAIT_S:g} s, and to {answering.LONGEST_WAIT_S:g} s for Claude Code and Codex" in readme
+    )
 
 
 @pytest.mark.parametrize("client", clients.CLIENTS)

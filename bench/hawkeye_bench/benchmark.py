@@ -25,12 +25,14 @@ from mcp.types import TextResourceContents
 from pydantic import BaseModel
 from rich.console import Console
 
+from hawkeye_bench.agents.session import CLIENT
 from hawkeye_bench.processes import Footprint, footprint
 from hawkeye_mcp import calllog
 from hawkeye_mcp import workloads as workload_store
 from hawkeye_mcp.evaluation import Evaluation, Versions
 from hawkeye_mcp.judge.evaluate import open_judge
 from hawkeye_mcp.state import write_atomically
+from hawkeye_mcp.tools.answering import LONGEST_WAIT_S
 
 WORKLOADS = ("8p_GEMM", "12p_RMSNorm", "50k_Matmul_GELU_Softmax")
 TPU = "v5e"
@@ -116,7 +118,7 @@ async def soak(evaluations: int, kernels: dict[str, str], folder: Path) -> tuple
     samples: list[Sample] = []
     looks: list[Footprint] = []
     with (folder / "server.log").open("w", encoding="utf-8") as errors:
-        async with Client(stdio_client(server, errlog=errors)) as client:
+        async with Client(stdio_client(server, errlog=errors), client_info=CLIENT) as client:
             for name, text in kernels.items():
                 await _judge(client, name, f"{text}\n# warm-up\n")
             pid = calllog.read(log)[0]["pid"]
@@ -135,11 +137,11 @@ async def soak(evaluations: int, kernels: dict[str, str], folder: Path) -> tuple
 
 async def _judge(client: Client, workload: str, source: str) -> Sample:
     start = time.monotonic()
-    arguments = {"workload": workload, "source": source, "wait_s": 280}
+    arguments = {"workload": workload, "source": source, "wait_s": LONGEST_WAIT_S}
     result = await client.call_tool("evaluate_kernel", arguments, read_timeout_seconds=_CALL_TIMEOUT_S)
     answer = _fields(result)
     while answer.get("status") == "running":
-        waiting = {"job_id": answer["job_id"], "action": "wait", "wait_s": 280}
+        waiting = {"job_id": answer["job_id"], "action": "wait", "wait_s": LONGEST_WAIT_S}
         answer = _fields(await client.call_tool("job", waiting, read_timeout_seconds=_CALL_TIMEOUT_S))
     round_trip_s = time.monotonic() - start
     whole = (await client.read_resource(answer["full"])).contents[0]

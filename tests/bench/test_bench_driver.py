@@ -12,6 +12,7 @@ from hawkeye_bench import driver, runs
 from hawkeye_bench.agents.session import connect
 
 from hawkeye_mcp import calllog
+from hawkeye_mcp.tools.answering import LONGEST_WAIT_S, PATIENT_CLIENTS
 
 
 class ScriptedAgent:
@@ -113,6 +114,9 @@ async def test_a_kernel_that_was_pooled_before_counts_and_its_cached_verdict_is_
     (run,), _ = await all_runs(plan(), WithPool(pooled, pooled), tmp_path / "second")
     assert (run.status, run.speedup, run.evaluations) == ("correct", 4.0, 0)
     assert run.tool_calls == {"evaluate_kernel": 2}
+    start = next(x for x in calllog.read(tmp_path / "second/8p_GEMM/none/1/calls.jsonl") if x["event"] == "call_start")
+    assert start["client"]["name"] in PATIENT_CLIENTS, "a name that lets it wait for a verdict in one turn"
+    assert start["arguments"]["wait_s"] == LONGEST_WAIT_S
 
 
 @pytest.mark.anyio

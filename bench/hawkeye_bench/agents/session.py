@@ -9,12 +9,14 @@ from typing import Any
 
 from mcp import Client, MCPError
 from mcp.client.stdio import stdio_client
-from mcp.types import CallToolResult, TextContent, Tool
+from mcp.types import CallToolResult, Implementation, TextContent, Tool
 
 from hawkeye_bench.agents import AgentUnavailable, Emit, Task
+from hawkeye_mcp import __version__
+from hawkeye_mcp.tools.answering import LONGEST_WAIT_S
 
-# The server allows up to 280 s; so an evaluation takes one turn of the agent, however long it runs.
-LONGEST_WAIT_S = 280.0
+# By this name the server knows a client that it may keep waiting for LONGEST_WAIT_S.
+CLIENT = Implementation(name="hawkeye-bench", version=__version__)
 _CALL_TIMEOUT_S = 330.0
 
 
@@ -71,7 +73,7 @@ async def connect(task: Task, emit: Emit) -> AsyncIterator[Session]:
     """
     with task.server_log.open("a", encoding="utf-8") as log:
         try:
-            client = Client(stdio_client(task.server, errlog=log))
+            client = Client(stdio_client(task.server, errlog=log), client_info=CLIENT)
             await client.__aenter__()
         except (OSError, MCPError) as error:
             raise AgentUnavailable(f"the MCP server did not start ({error}); see {task.server_log.name}") from error
