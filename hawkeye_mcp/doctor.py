@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
@@ -19,7 +20,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from hawkeye_mcp import content, state, taxonomy, workloads
+from hawkeye_mcp.candidate import isolation
 from hawkeye_mcp.chips import CHIPS, Chip
+from hawkeye_mcp.judge.workers import environment
 
 Level = Literal["required", "recommended", "optional"]
 
@@ -153,30 +156,24 @@ from jax.experimental import topologies
 print(topologies.get_topology_desc(platform="tpu", topology_name=sys.argv[1]).devices[0].device_kind)
 """
 
-_LIBTPU_ENVIRONMENT = {
-    "JAX_PLATFORMS": "cpu",
-    "TPU_SKIP_MDS_QUERY": "1",
-    "TPU_ACCELERATOR_TYPE": "v5litepod-4",
-    "TPU_WORKER_HOSTNAMES": "localhost",
-    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-}
-
 
 def generation(chip: Chip, interpreter: str = sys.executable) -> Check:
     """Whether libtpu presents this generation's devices, asked in a process of its own: libtpu may abort."""
     name = f"compile for {chip.name}"
     fix = _pip(pin("libtpu") or "libtpu")
     try:
-        done = subprocess.run(
-            [interpreter, "-c", _TOPOLOGY, chip.topology],
-            env=os.environ | _LIBTPU_ENVIRONMENT,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=_CHILD_LIMIT_S,
-            check=False,
-        )
+        with tempfile.TemporaryDirectory(prefix="hawkeye-doctor-") as folder:
+            done = subprocess.run(
+                [interpreter, "-c", _TOPOLOGY, chip.topology],
+                env=environment("compiler", Path(folder)),
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=_CHILD_LIMIT_S,
+                check=False,
+            )
     except subprocess.TimeoutExpired:
         return Check(name=name, ok=False, level="recommended", found=f"no answer in {_CHILD_LIMIT_S} s", fix=fix)
     kind = done.stdout.strip()
@@ -209,34 +206,21 @@ def sandbox(proc_sys: Path = Path("/proc/sys")) -> Check:
         found = f"rlimits only: {why}"
         return Check(name="sandbox", ok=False, level="recommended", found=found, fix=fix)
 
-    bwrap = shutil.which("bwrap")
-    if not bwrap:
+    if not shutil.which("bwrap"):
         return weak("bubblewrap is not installed", "apt-get install bubblewrap")
-    true = shutil.which("true", path="/usr/bin:/bin") or "true"
-    user = [] if os.geteuid() == 0 else ["--unshare-user"]
-    command = [bwrap, *user, "--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent"]
     try:
-        done = subprocess.run(
-            [*command, "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--", true],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=30,
-            check=False,
-        )
+        strongest = isolation.isolation()
     except (subprocess.TimeoutExpired, OSError) as error:
         return weak(f"bubblewrap does not run: {error}", "apt-get install --reinstall bubblewrap")
-    if done.returncode == 0:
+    if strongest == "bubblewrap":
         return Check(name="sandbox", ok=True, level="recommended", found="bubblewrap, with its own namespaces")
-    said = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1][:200]
     for key, bad, good in _NAMESPACE_SWITCHES:
         switch = proc_sys / key.replace(".", "/")
         if switch.is_file() and switch.read_text().strip() == bad:
             return weak(f"user namespaces are off ({key} = {bad})", f"sysctl -w {key}={good}")
     # No switch is off, so a container's seccomp or AppArmor profile refuses.
     return weak(
-        f"bubblewrap cannot make namespaces here: {said}",
+        "bubblewrap cannot make the sandbox here",
         "docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined IMAGE",
     )
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from hawkeye_mcp import doctor
+from hawkeye_mcp.candidate import isolation
 from hawkeye_mcp.chips import CHIPS
 
 
@@ -106,6 +108,14 @@ def test_compiler_that_aborts_is_a_finding(tmp_path: Path) -> None:
 # --- the sandbox
 
 
+@pytest.fixture(autouse=True)
+def found_afresh() -> Iterator[None]:
+    """What stands around a candidate is looked for once per process; tests change the answer."""
+    isolation.isolation.cache_clear()
+    yield
+    isolation.isolation.cache_clear()
+
+
 def test_no_bubblewrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     found = doctor.sandbox()
@@ -142,6 +152,15 @@ def test_bubblewrap_that_may_not_make_namespaces(
     found = doctor.sandbox(proc_sys=tmp_path)
     assert not found.ok
     assert found.fix == fix
+
+
+def test_bubblewrap_that_cannot_make_the_judges_own_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It makes namespaces, but not with what a candidate needs: the judge falls back, and so must this."""
+    program(tmp_path, "bwrap", 'case "$*" in *--remount-ro*) exit 1;; esac')
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = doctor.sandbox(proc_sys=tmp_path)
+    assert (found.ok, isolation.isolation()) == (False, "rlimits")
+    assert found.found == "rlimits only: bubblewrap cannot make the sandbox here"
 
 
 def test_bubblewrap_that_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
