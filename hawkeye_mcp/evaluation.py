@@ -97,6 +97,9 @@ class Timing(Model):
     baseline_us: float | None
     speedup: float | None = Field(description="baseline_us / candidate_us; null unless both have the same source")
     lower_bound: bool = Field(False, description="candidate_us is only a lower bound: its cost depends on data.")
+    baseline_lower_bound: bool = Field(
+        False, description="baseline_us is only a floor: the speedup is at least the one given."
+    )
     ops: list[OpTime] = []
     baseline_method: str | None = None
     notes: list[str] = []
