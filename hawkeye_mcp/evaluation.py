@@ -96,7 +96,10 @@ class Timing(Model):
     candidate_us: float | None
     baseline_us: float | None
     speedup: float | None = Field(description="baseline_us / candidate_us; null unless both have the same source")
-    lower_bound: bool = Field(False, description="candidate_us is only a lower bound: its cost depends on data.")
+    lower_bound: bool = Field(False, description="candidate_us is only a lower bound; notes say why.")
+    baseline_lower_bound: bool = Field(
+        False, description="baseline_us is only a lower bound, and so is the speedup: both are at least that."
+    )
     baseline_lower_bound: bool = Field(
         False, description="baseline_us is only a floor: the speedup is at least the one given."
     )

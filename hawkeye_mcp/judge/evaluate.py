@@ -339,11 +339,13 @@ def _conclude(work: Work) -> _Outcome:
         return _Outcome("correct", message, NEXT_STEP["correct"])
     message += f" Predicted {timing.candidate_us:.5g} us on {work.tpu}"
     if timing.speedup is not None:
+        least = "at least " if timing.baseline_lower_bound else ""
         message += (
-            f", {timing.speedup:.3g} times the speed of the XLA baseline ({timing.baseline_us:.5g} us, predicted)"
+            f", {least}{timing.speedup:.3g} times the speed of the XLA baseline"
+            f" ({least}{timing.baseline_us:.5g} us, predicted)"
         )
     elif timing.lower_bound:
-        message += " at least; no speedup is claimed, because the cost depends on data"
+        message += " at least; no speedup is claimed, the notes on the time say why"
     return _Outcome("correct", message + ".", NEXT_STEP["correct"])
 
 
