@@ -57,14 +57,14 @@ class Record(BaseModel):
 
 def fingerprint(workload: Workload) -> str:
     """What a verdict depends on besides the kernel: the versions, the judge's code and the workload's files."""
-    parts: dict[str, str] = versions().model_dump() | {"judge": _judge_code()}
+    parts: dict[str, str] = versions().model_dump() | {"judge": judge_code()}
     for path in sorted(workload.folder.glob("workload.*")):
         parts[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 @cache
-def _judge_code() -> str:
+def judge_code() -> str:
     """Hash of the code that judges, so that a changed judge never answers with its predecessor's verdicts."""
     package, digest = Path(__file__).parent, hashlib.sha256()
     for folder in ("candidate", "judge", "profiler"):

@@ -2,7 +2,7 @@
 
 Markers in the text (a line `# fake: NAME`): any Status gives that verdict; `hold` waits for the judge's
 `release`; `stage X` reports that stage before; `crash` raises; `print` writes to stdout in every way Python can;
-`huge` fills every text; `speedup X` sets it; `measured` and `lower_bound` set those.
+`huge` fills every text; `speedup X` sets it; `measured`, `lower_bound` and `baseline_lower_bound` set those.
 """
 
 import itertools
@@ -171,6 +171,8 @@ def _timing(said: set[str]) -> Timing:
         baseline_us=100.0,
         speedup=speedup,
         lower_bound="lower_bound" in said,
+        baseline_lower_bound="baseline_lower_bound" in said,
+        baseline_method="fake",
         ops=[
             OpTime(
                 name="matmul",

@@ -25,8 +25,11 @@ from hawkeye_bench.agents.builtin import BUILTIN_MODEL, BuiltinOptimiser
 from hawkeye_bench.agents.minimal import MinimalAgent
 from hawkeye_bench.runs import Plan, PlanDiffers, Run
 from hawkeye_mcp import workloads as workload_store
-from hawkeye_mcp.chips import TPUS
+from hawkeye_mcp.candidate.isolation import isolation
+from hawkeye_mcp.chips import DEFAULT_TPU, TPUS
 from hawkeye_mcp.conditions import CONDITIONS
+from hawkeye_mcp.pool import judge_code
+from hawkeye_mcp.versions import versions
 
 AGENTS = ("minimal",)
 
@@ -41,7 +44,7 @@ def main(
         typer.Option(help=f"What the agent may see; repeatable: {', '.join(CONDITIONS)}.", show_default="none"),
     ] = None,
     workloads: Annotated[str, typer.Option(help="Names, separated by commas; default: all.")] = "",
-    tpu: Annotated[str, typer.Option(help=f"Chip to optimise for: {', '.join(TPUS)}.")] = "v5e",
+    tpu: Annotated[str, typer.Option(help=f"Chip to optimise for: {', '.join(TPUS)}.")] = DEFAULT_TPU,
     model: Annotated[
         str,
         typer.Option(help="Model name at --base-url, or `builtin`: a fixed procedure, not a language model."),
@@ -84,14 +87,16 @@ def main(
         workloads=list(dict.fromkeys(names)),
         conditions=conditions,
         reps=reps,
+        versions=versions(),
+        judge=judge_code()[:12],
     )
     try:
-        runs.keep_plan(folder, plan)
+        whole = runs.keep_plan(folder, plan)
     except PlanDiffers as error:
         raise typer.BadParameter(str(error), param_hint="--out") from None
     except OSError as error:
         raise typer.BadParameter(f"cannot write {folder}: {error.strerror}", param_hint="--out") from None
-    raise typer.Exit(_run(plan, chosen, folder))
+    raise typer.Exit(_run(plan, whole, chosen, folder))
 
 
 def _agent(model: str, base_url: str, api_key_env: str) -> Agent:
@@ -119,11 +124,16 @@ def _check(option: str, values: list[str], legal: tuple[str, ...] | list[str]) -
             raise typer.BadParameter(f"{value!r} is not one of {', '.join(legal)}.", param_hint=option)
 
 
-def _run(plan: Plan, agent: Agent, folder: Path) -> int:
-    """Do what is left of the plan, show it, and return the exit code: 1 if a run is still to be repeated."""
+def _run(plan: Plan, whole: Plan, agent: Agent, folder: Path) -> int:
+    """Do what is left of the plan, show it, and return the exit code: 1 if a run is still to be repeated.
+
+    whole: the plan of everything in the folder, of which a summary is kept there.
+    """
     console = Console(soft_wrap=not sys.stdout.isatty())
     done, to_do = driver.pending(plan, folder)
     console.print(f"Agent {agent.name}, model {agent.model}, TPU {plan.tpu}. Keeping everything in {folder}")
+    if warning := report.weak_isolation(isolation()):
+        console.print(warning)
     if done:
         console.print(f"{len(done)} runs are finished already; {len(to_do)} to do.")
     outcomes: list[Run] = []
@@ -134,7 +144,8 @@ def _run(plan: Plan, agent: Agent, folder: Path) -> int:
         interrupted = True
     finished, missing = driver.pending(plan, folder)
     broken = [run for run in outcomes if run.status == "broken"]
-    console.print(report.summary(_ordered(plan, finished + broken)))
+    console.print(report.show(_ordered(plan, finished + broken)))
+    report.keep(folder, _ordered(whole, driver.pending(whole, folder)[0] + broken))
     console.print(f"Everything is in {folder}")
     if missing:
         again = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])

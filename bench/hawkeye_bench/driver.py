@@ -30,6 +30,8 @@ from hawkeye_mcp.state import write_atomically
 _INHERITED = ("XDG_CACHE_HOME", "TMPDIR")
 _SERVER = [sys.executable, "-m", "hawkeye_mcp.server"]
 
+_FROM_TIMING = "speedup candidate_us baseline_us source lower_bound baseline_method baseline_lower_bound".split()
+
 Progress = Callable[[str], None]
 
 
@@ -103,9 +105,8 @@ async def run_one(
     def say(text: str) -> None:
         progress(f"{workload} {condition}: {text}")
 
-    workspace, state = folder / "workspace", folder / "state"
-    workspace.mkdir(parents=True)
-    state.mkdir()
+    (folder / "state").mkdir(parents=True)
+    workspace = runs.make_workspace(out, folder)
     run = Run(
         workload=workload,
         condition=condition,
@@ -115,6 +116,7 @@ async def run_one(
         model=agent.model,
         status="broken",
         stop="broken",
+        isolation=judge.isolation,
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         seconds=0.0,
     )
@@ -122,7 +124,7 @@ async def run_one(
         workload=workload,
         tpu=plan.tpu,
         workspace=workspace,
-        server=_server(plan, folder, workload, condition, server_command),
+        server=_server(plan, folder, workspace, workload, condition, server_command),
         server_log=folder / "server.log",
         prompt=prompt(plan, workload, condition),
         max_turns=plan.max_turns,
@@ -159,12 +161,14 @@ def best(log: list[dict[str, Any]]) -> Best | None:
     return Best(chosen["kernel_sha256"], chosen.get("speedup"))
 
 
-def _server(plan: Plan, folder: Path, workload: str, condition: str, command: list[str]) -> StdioServerParameters:
+def _server(
+    plan: Plan, folder: Path, workspace: Path, workload: str, condition: str, command: list[str]
+) -> StdioServerParameters:
     arguments = {
         "--condition": condition,
         "--tpu": plan.tpu,
         "--workload": workload,
-        "--workspace": folder / "workspace",
+        "--workspace": workspace,
         "--state": folder / "state",
         "--call-log": folder / "calls.jsonl",
         "--max-evaluations": plan.max_evaluations,
@@ -240,6 +244,8 @@ async def _judged_again(run: Run, folder: Path, judge: Judge, progress: Progress
         "first_speedup": chosen.speedup,
         "judged_again": again.status,
         "versions": again.versions,
+        "isolation": again.isolation,
+        "artifact_sha256": again.artifact.sha256 if again.artifact else None,
     }
     if again.status == "harness_error":
         found |= {"status": "broken", "error": again.message}
@@ -248,6 +254,5 @@ async def _judged_again(run: Run, folder: Path, judge: Judge, progress: Progress
     else:
         found["status"] = "correct"
         if timing := again.timing:
-            names = ("speedup", "candidate_us", "baseline_us", "source", "lower_bound")
-            found |= {name: getattr(timing, name) for name in names}
+            found |= {name: getattr(timing, name) for name in _FROM_TIMING}
     return run.model_copy(update=found)

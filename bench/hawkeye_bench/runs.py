@@ -1,7 +1,9 @@
 """One run's record and where it lies: OUT/<workload>/<condition>/<repeat>/run.json, written once, when it has
-ended.
+ended. Its agent works in OUT/workspaces/<random name>/.
 """
 
+import os
+import secrets
 from pathlib import Path
 from typing import Literal
 
@@ -34,11 +36,15 @@ class Run(BaseModel):
         "not_confirmed: the best was not correct when judged again; broken: says nothing, will be repeated"
     )
     stop: StopReason = Field(description="Why the agent stopped.")
+    isolation: str = Field(description="What stood around the kernels' Python; rlimits seals no condition.")
     speedup: float | None = None
     candidate_us: float | None = None
     baseline_us: float | None = None
     source: Literal["predicted", "measured"] | None = None
     lower_bound: bool = False
+    baseline_method: str | None = None
+    baseline_lower_bound: bool = Field(False, description="baseline_us is only a floor: speedup is at least this.")
+    artifact_sha256: str | None = Field(None, description="What was judged again, traced.")
     kernel_sha256: str | None = Field(None, description="The best kernel, beside the call log in kernels/.")
     first_speedup: float | None = Field(None, description="What the agent's own session was told of that kernel.")
     judged_again: str | None = Field(None, description="Status of the second judgement.")
@@ -56,8 +62,8 @@ class Run(BaseModel):
 
 
 class Plan(BaseModel):
-    """What was asked for; kept in OUT/plan.json. Runs of one folder differ only in workload, condition and
-    repeat.
+    """What was asked for, and of what; kept in OUT/plan.json. Runs of one folder differ only in workload,
+    condition and repeat.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -72,15 +78,17 @@ class Plan(BaseModel):
     workloads: list[str]
     conditions: list[str]
     reps: int
+    versions: Versions | None = None
+    judge: str = Field("", description="Hash of the code that judges.")
 
 
 class PlanDiffers(ValueError):
-    """The folder holds runs made with other parameters; the message names them."""
+    """The folder holds runs made with other parameters or versions; the message names them."""
 
 
-def keep_plan(out: Path, plan: Plan) -> None:
+def keep_plan(out: Path, plan: Plan) -> Plan:
     """Write the plan, or check that it continues the one that is there. More workloads, conditions or repeats
-    may be added.
+    may be added. Returns the plan of the whole folder.
 
     Raises:
         PlanDiffers: runs of two different set-ups would be mixed.
@@ -88,14 +96,14 @@ def keep_plan(out: Path, plan: Plan) -> None:
     path = out / "plan.json"
     if path.exists():
         before = Plan.model_validate_json(path.read_bytes())
-        fixed = set(Plan.model_fields) - {"workloads", "conditions", "reps"}
-        changed = [
-            f"{name} {getattr(before, name)!r} is now {getattr(plan, name)!r}"
-            for name in Plan.model_fields
-            if name in fixed and getattr(before, name) != getattr(plan, name)
-        ]
-        if changed:
-            raise PlanDiffers(f"{out} was made with other parameters ({'; '.join(changed)}). Use another --out.")
+        then, now = _fixed(before), _fixed(plan)
+        if changed := [
+            f"{name} {then.get(name)!r} is now {now[name]!r}" for name in now if now[name] != then.get(name)
+        ]:
+            raise PlanDiffers(
+                f"{out} was made with other parameters or versions ({'; '.join(changed)}), whose results must not be "
+                "mixed. Use another --out."
+            )
         plan = plan.model_copy(
             update={
                 "workloads": list(dict.fromkeys(before.workloads + plan.workloads)),
@@ -104,10 +112,25 @@ def keep_plan(out: Path, plan: Plan) -> None:
             }
         )
     write_atomically(path, plan.model_dump_json(indent=1))
+    return plan
+
+
+def _fixed(plan: Plan) -> dict[str, object]:
+    """What all runs of one folder have in common."""
+    fields = plan.model_dump(exclude={"workloads", "conditions", "reps"})
+    return fields | (fields.pop("versions") or {})
 
 
 def folder(out: Path, workload: str, condition: str, repeat: int) -> Path:
     return out / workload / condition / str(repeat)
+
+
+def make_workspace(out: Path, run_folder: Path) -> Path:
+    """A new, empty folder for an agent, linked from the run's folder; its path says nothing of the run."""
+    workspace = out / "workspaces" / secrets.token_hex(6)
+    workspace.mkdir(parents=True)
+    (run_folder / "workspace").symlink_to(os.path.relpath(workspace, run_folder))
+    return workspace
 
 
 def finished(run_folder: Path) -> Run | None:

@@ -6,6 +6,8 @@ from typing import Any
 
 from hawkeye_bench.runs import Plan
 
+from hawkeye_mcp.versions import versions
+
 TESTS = Path(__file__).resolve().parent.parent
 FAKE_SERVER = [sys.executable, str(TESTS / "fake_judge_server.py")]
 
@@ -22,5 +24,7 @@ def plan(**changed: Any) -> Plan:
         "workloads": ["8p_GEMM"],
         "conditions": ["none"],
         "reps": 1,
+        "versions": versions(),
+        "judge": "0123",
     }
     return Plan(**fields | changed)

@@ -1,7 +1,7 @@
 """An OpenAI-compatible endpoint on loopback that plays a fixed script. What it produces is no agent's result.
 
 Each step is a function from the conversation so far to the assistant's message, or an HTTP status to answer
-with.
+with. Every answer repeats the request's Authorization header, as a careless endpoint would.
 """
 
 import json
@@ -49,9 +49,10 @@ def serving(steps: list[Step]) -> Iterator[Endpoint]:
             endpoint.authorization.append(self.headers.get("Authorization"))
             step = waiting.pop(0) if waiting else 500
             status = step if isinstance(step, int) else 200
-            answer: dict[str, Any] = {"error": "as the script says"}
+            answer: dict[str, Any] = {"error": f"as the script says to {self.headers.get('Authorization')}"}
             if not isinstance(step, int):
                 message = {"role": "assistant", **step(body["messages"])}
+                message["content"] = f"{message['content']} {self.headers.get('Authorization')}"
                 usage = {"prompt_tokens": 100, "completion_tokens": 7}
                 answer = {"choices": [{"message": message}], "usage": usage}
             data = json.dumps(answer).encode()

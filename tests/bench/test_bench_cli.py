@@ -50,6 +50,7 @@ def outcome(workload, condition, speedup, **changed):
         "speedup": speedup,
         "source": "predicted" if speedup else None,
         "evaluations": 4,
+        "isolation": "bubblewrap",
         "started": "2026-01-01T00:00:00+00:00",
         "seconds": 1.0,
     }
@@ -75,20 +76,64 @@ def test_ratios_pair_equal_repeats_of_one_workload_and_one_source():
     assert report.paired_ratios(mixed) == {}
 
 
-def test_the_summary_names_the_model_the_source_and_the_ratio():
+def shown(found):
     text = io.StringIO()
-    Console(file=text, width=120).print(report.summary(RUNS))
-    shown = text.getvalue()
-    assert "builtin optimiser (not a language model)" in shown
-    assert "0.500x predicted" in shown
-    assert "Speedups are predicted" in shown
-    assert "geometric mean of 2: 4.000" in shown
-    assert "no evidence about the taxonomy" in shown
+    Console(file=text, width=120).print(report.show(found))
+    return text.getvalue()
+
+
+def test_the_summary_names_the_model_the_source_and_the_ratio():
+    said = shown([run.model_copy(update={"model": "some-model"}) for run in RUNS])
+    assert "Model: some-model" in said
+    assert "0.500x predicted" in said
+    assert "Speedups are predicted" in said
+    assert "geometric mean of 2: 4.000" in said
+    assert "no evidence" not in said
+    assert "rlimits" not in said
+
+
+def test_a_fixed_procedure_gets_its_ratios_and_no_mean():
+    said = shown(RUNS)
+    assert "builtin optimiser (not a language model)" in said
+    assert "taxonomy/none on b: 8.000" in said
+    assert "geometric mean" not in said
+    assert "no evidence about the taxonomy" in said
+    assert report.summarise(RUNS).geometric_mean is None
+
+
+def test_runs_without_bubblewrap_are_marked_and_said_to_seal_nothing():
+    said = shown([outcome("a", "none", 0.5, isolation="rlimits"), outcome("a", "taxonomy", 1.0)])
+    assert "correct (rlimits)" in said
+    assert "a kernel could read the taxonomy under any condition" in " ".join(said.split())
+    assert "no_kernel (time_limit, rlimits)" in shown(
+        [outcome("a", "none", None, stop="time_limit", isolation="rlimits")]
+    )
+
+
+def test_what_is_kept_in_the_folder_is_what_was_shown(tmp_path):
+    runs = [outcome("a", "none", 0.5, repeat=2, error="a|b\nc"), outcome("a", "taxonomy", 1.0, repeat=2)]
+    report.keep(tmp_path, runs)
+    table = (tmp_path / "summary.md").read_text().splitlines()
+    assert table[:4] == [
+        "| workload | condition | status | speedup over XLA | evaluations |",
+        "|---|---|---|---:|---:|",
+        "| a #2 | none | correct | 0.500x predicted | 4 |",
+        "| a #2 | taxonomy | correct | 1.000x predicted | 4 |",
+    ]
+    assert "- taxonomy/none on a: 2.000" in table
+    assert "- a none: a|b c" in table
+    kept = report.Summary.model_validate_json((tmp_path / "summary.json").read_bytes())
+    assert (kept.runs, kept.paired_ratios) == (runs, {"a": 2.0})
 
 
 def test_what_is_not_known_is_not_shown_as_a_number():
-    text = io.StringIO()
-    bounded = outcome("a", "taxonomy", 2.0, lower_bound=True)
-    Console(file=text, width=120).print(report.summary([outcome("a", "none", None), bounded]))
-    assert "< 2.000x" in text.getvalue()
-    assert "taxonomy/none" not in text.getvalue()
+    said = shown([outcome("a", "none", None), outcome("a", "taxonomy", 2.0, lower_bound=True)])
+    assert "< 2.000x" in said
+    assert "taxonomy/none" not in said
+
+
+def test_a_speedup_over_a_floor_is_shown_as_at_least_that():
+    said = shown([outcome("a", "none", 1.5, baseline_lower_bound=True)])
+    assert ">= 1.500x predicted" in said
+    assert "the speedup is at least this large" in " ".join(said.split())
+    assert ">=" not in shown(RUNS)

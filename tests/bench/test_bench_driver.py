@@ -13,6 +13,7 @@ from hawkeye_bench.agents.session import connect
 
 from hawkeye_mcp import calllog
 from hawkeye_mcp.tools.answering import LONGEST_WAIT_S, PATIENT_CLIENTS
+from hawkeye_mcp.versions import versions
 
 
 class ScriptedAgent:
@@ -72,12 +73,40 @@ async def test_conditions_alternate_and_a_finished_run_is_never_done_again(tmp_p
     order = [("8p_GEMM", False), ("8p_GEMM", True), ("12p_RMSNorm", False), ("12p_RMSNorm", True)]
     assert agent.worked_on == order
     assert [run.speedup for run in outcomes] == [3.0] * 4
+    first = outcomes[0]
+    assert (first.isolation, first.artifact_sha256, first.baseline_method) == ("rlimits", "a" * 64, "fake")
     # The verdict that counts was reached again, outside the agent's session.
     assert judge.judged == ["# fake: speedup 3\n"] * 4
     assert judge.closed
 
     assert (await all_runs(both, agent, tmp_path))[0] == []
     assert agent.worked_on == order
+
+
+@pytest.mark.anyio
+async def test_where_an_agent_works_says_nothing_of_its_condition(tmp_path):
+    seen = []
+
+    class Looking(ScriptedAgent):
+        async def run(self, task, emit):
+            seen.append(task.workspace)
+            (task.workspace / "k.py").write_text("# fake: speedup 3\n")
+            async with connect(task, emit) as session:
+                assert not (await session.call("evaluate_kernel", {"path": "k.py"})).is_error
+            return "finished"
+
+    conditions = ["none", "taxonomy"]
+    outcomes, _ = await all_runs(plan(conditions=conditions), Looking(), tmp_path)
+    assert [run.speedup for run in outcomes] == [3.0, 3.0]
+    assert len(set(seen)) == 2
+    for folder, condition in zip(seen, conditions, strict=True):
+        assert folder.relative_to(tmp_path).parts[0] == "workspaces"
+        assert not [word for word in ("8p_GEMM", *conditions) if word in str(folder.relative_to(tmp_path))]
+        assert (tmp_path / "8p_GEMM" / condition / "1" / "workspace" / "k.py").samefile(folder / "k.py")
+    (tmp_path / "8p_GEMM/none/1/run.json").unlink()
+    await all_runs(plan(conditions=conditions), Looking(), tmp_path)
+    assert (tmp_path / "8p_GEMM/none/1.unfinished-1/workspace").samefile(seen[0])
+    assert (tmp_path / "8p_GEMM/none/1/workspace").samefile(seen[2])
 
 
 @pytest.mark.anyio
@@ -163,3 +192,16 @@ def test_a_folder_goes_on_with_more_work_but_not_with_other_parameters(tmp_path)
     assert (kept.conditions, kept.reps) == (["none", "taxonomy"], 2)
     with pytest.raises(runs.PlanDiffers, match="max_evaluations 5 is now 6"):
         runs.keep_plan(tmp_path, plan(max_evaluations=6))
+
+
+def test_a_folder_does_not_go_on_with_other_versions(tmp_path):
+    runs.keep_plan(tmp_path, plan())
+    newer = versions().model_copy(update={"libtpu": "9.9"})
+    with pytest.raises(runs.PlanDiffers, match=f"libtpu '{versions().libtpu}' is now '9.9'.*Use another --out"):
+        runs.keep_plan(tmp_path, plan(versions=newer))
+    with pytest.raises(runs.PlanDiffers, match="judge '0123' is now '4567'"):
+        runs.keep_plan(tmp_path, plan(judge="4567"))
+    # One from before versions were kept.
+    (tmp_path / "plan.json").write_text(plan().model_dump_json(exclude={"versions", "judge"}))
+    with pytest.raises(runs.PlanDiffers, match=f"libtpu None is now '{versions().libtpu}'"):
+        runs.keep_plan(tmp_path, plan())

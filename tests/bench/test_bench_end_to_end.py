@@ -26,6 +26,11 @@ def test_a_run_with_the_builtin_optimiser_ends_in_a_predicted_speedup_and_is_not
     assert "not a language model" in first.stdout
     assert f"{run['speedup']:.3f}x predicted" in first.stdout
     assert str(tmp_path / "out") in first.stdout
+    assert run["isolation"] in ("bubblewrap", "rlimits")
+    assert len(run["artifact_sha256"]) == 64
+    assert run["baseline_method"]
+    assert f"{run['speedup']:.3f}x predicted" in (tmp_path / "out" / "summary.md").read_text()
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["runs"] == [run]
 
     before = record.read_bytes()
     again = subprocess.run(command, capture_output=True, text=True, env=env, timeout=60)

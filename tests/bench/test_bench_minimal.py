@@ -141,6 +141,18 @@ async def test_the_key_reaches_the_endpoint_only(tmp_path, monkeypatch):
     assert len(files) > 5
     assert not [path for path in files if KEY.encode() in path.read_bytes()]
     assert run.status == "correct"
+    # What the endpoint repeated of it was not even sent back.
+    assert KEY not in json.dumps(endpoint.requests)
+    assert "Bearer [BENCH_TEST_KEY]" in endpoint.requests[1]["messages"][1]["content"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("answers", [[401], [500] * 3, [lambda _: call("evaluate_kernel", source=RIGHT), 400]])
+async def test_a_key_that_a_failing_endpoint_repeats_is_not_kept(tmp_path, monkeypatch, answers):
+    monkeypatch.setenv("BENCH_TEST_KEY", KEY)
+    run, _ = await play(tmp_path, answers, key_env="BENCH_TEST_KEY")
+    assert "as the script says to Bearer [BENCH_TEST_KEY]" in run.error
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
 
 
 @pytest.mark.anyio

@@ -70,17 +70,22 @@ class MinimalAgent:
         """
         key = os.environ.get(self._api_key_env, "") if self._api_key_env else ""
         headers = {"Authorization": f"Bearer {key}"} if key else {}
+
+        def safe(text: str) -> str:
+            """Without the key, which an endpoint may repeat: everything below is kept or sent on."""
+            return text.replace(key, f"[{self._api_key_env}]") if key else text
+
         problem = ""
         for delay_s in (0.0, *self._retry_delays_s):
             await anyio.sleep(delay_s)
             try:
                 response = await http.post(self._url, json=body, headers=headers)
             except httpx2.TransportError as error:
-                problem = f"{type(error).__name__}: {error}"
+                problem = safe(f"{type(error).__name__}: {error}")
                 continue
             if response.status_code == 200:
-                return _json_object(response.text)
-            problem = f"HTTP {response.status_code}: {response.text[:500]}"
+                return _json_object(safe(response.text))
+            problem = f"HTTP {response.status_code}: {safe(response.text)[:500]}"
             if response.status_code not in _RETRIED:
                 break
         else:
