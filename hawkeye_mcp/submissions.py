@@ -150,6 +150,7 @@ def _log_verdict(
         speedup=timing.speedup if timing else None,
         candidate_us=timing.candidate_us if timing else None,
         lower_bound=timing.lower_bound if timing else False,
+        baseline_lower_bound=timing.baseline_lower_bound if timing else False,
         # The client is not told of the harness's inside; the operator is.
         fault=outcome.message if outcome.status == "harness_error" else None,
         elapsed_s=round(job.elapsed_s, 3) if job else 0.0,

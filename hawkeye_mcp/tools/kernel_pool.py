@@ -27,10 +27,13 @@ DESCRIPTION = (
 
 
 class PoolEntry(BaseModel):
+    """lower_bound: candidate_us is only one. at_least: XLA's time is only a floor, so the speedup is at least this."""
+
     id: str
     speedup: float | None
     candidate_us: float | None
     lower_bound: bool
+    at_least: bool
     created: str
 
 
@@ -51,6 +54,7 @@ def _entry(evaluation: Evaluation) -> PoolEntry:
         speedup=timing.speedup if timing else None,
         candidate_us=timing.candidate_us if timing else None,
         lower_bound=bool(timing and timing.lower_bound),
+        at_least=bool(timing and timing.baseline_lower_bound),
         created=evaluation.created,
     )
 
@@ -80,8 +84,9 @@ def _one(app: App, settings: Settings, kernel_id: str) -> CallToolResult:
     if record is None:
         raise ToolError(f"The pool holds no kernel {kernel_id!r}. List it to see the ids.")
     entry, kernel = _entry(record.evaluation), record.kernel
+    bounds = {"speedup": ">= " if entry.at_least else "", "candidate_us": ">= " if entry.lower_bound else ""}
     head = f"# {entry.id}: {record.evaluation.workload} on {record.evaluation.tpu}, " + ", ".join(
-        f"{name} {value:.4g}"
+        f"{name} {bounds[name]}{value:.4g}"
         for name, value in (("speedup", entry.speedup), ("candidate_us", entry.candidate_us))
         if value is not None
     )

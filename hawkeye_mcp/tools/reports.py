@@ -42,10 +42,11 @@ class Report(BaseModel):
     baseline_us: float | None = None
     source: str | None = Field(None, description="predicted or measured")
     lower_bound: bool = Field(False, description="candidate_us is only a lower bound")
+    baseline_lower_bound: bool = Field(False, description="baseline_us is only a floor")
     diagnosis: list[str] = []
     compiler_message: str = ""
-    isolation: str = Field("", description="what stood around the kernel's Python: bubblewrap or rlimits")
-    artifact_sha256: str = Field("", description="of the traced program")
+    isolation: str = Field("", description="bubblewrap or rlimits")
+    artifact_sha256: str = ""
     full: str = Field("", description="resource with the whole result")
     truncated: bool = Field(False, description="something was cut to fit")
 
@@ -147,6 +148,7 @@ def _common(outcome: Evaluation | Profile, condition: Condition) -> dict[str, An
         "baseline_us": timing.baseline_us,
         "source": timing.source,
         "lower_bound": timing.lower_bound,
+        "baseline_lower_bound": timing.baseline_lower_bound,
         "diagnosis": diagnosis.findings,
         "compiler_message": outcome.compiler_message or "",
         "isolation": outcome.isolation,

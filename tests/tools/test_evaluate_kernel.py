@@ -35,6 +35,19 @@ async def test_a_verdict_has_its_numbers_and_a_link_to_the_whole(tmp_path: Path,
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("tool", ["evaluate_kernel", "profile"])
+async def test_what_is_only_a_bound_is_marked_as_one(tmp_path: Path, tool):
+    async with connected(tmp_path) as client:
+        plain = data(await client.call_tool(tool, {"source": "# plain"}))
+        floor = data(await client.call_tool(tool, {"source": "# fake: baseline_lower_bound"}))
+        least = data(await client.call_tool(tool, {"source": "# fake: lower_bound"}))
+    bounds = [(x["lower_bound"], x["baseline_lower_bound"]) for x in (plain, floor, least)]
+    assert bounds == [(False, False), (False, True), (True, False)]
+    verdicts = [x for x in calllog.read(tmp_path / "log" / "calls.jsonl") if x["event"] == "verdict"]
+    assert [(x["lower_bound"], x["baseline_lower_bound"]) for x in verdicts] == bounds
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("status", STATUSES)
 async def test_every_status_passes_through_and_the_next_evaluation_works(tmp_path: Path, status):
     async with connected(tmp_path) as client:

@@ -5,6 +5,7 @@ from mcp.shared.exceptions import MCPError
 from serving import ERAS, connected, data, refusal, text
 
 from hawkeye_mcp import pool
+from hawkeye_mcp.tools.kernel_pool import LARGEST_LISTING
 
 
 async def judge(client, *markers: str) -> dict:
@@ -47,6 +48,29 @@ async def test_a_pooled_kernel_is_read_by_its_id_and_a_wrong_one_is_not(tmp_path
     assert kernel == resource.contents[0].text == "# fake: correct\n# fake: speedup 3"
     assert "holds no kernel" in refused
     assert "needs an id" in unnamed
+
+
+@pytest.mark.anyio
+async def test_a_speedup_over_a_floor_is_at_least_that(tmp_path: Path):
+    async with connected(tmp_path, condition="pool") as client:
+        bound = await judge(client, "correct", "speedup 3", "baseline_lower_bound")
+        await judge(client, "correct", "speedup 2")
+        listed = data(await client.call_tool("kernel_pool", {}))["predicted"]
+        read = text(await client.call_tool("kernel_pool", {"action": "read", "id": bound["evaluation_id"]}))
+    assert [(e["speedup"], e["at_least"]) for e in listed] == [(3.0, True), (2.0, False)]
+    assert "speedup >= 3, candidate_us 33.33" in read
+
+
+@pytest.mark.anyio
+async def test_the_longest_listing_is_shown_whole_by_every_client(tmp_path: Path):
+    async with connected(tmp_path, condition="pool") as client:
+        for number in range(LARGEST_LISTING):
+            for source in ("measured", "predicted"):
+                await judge(client, source, f"speedup {1 + number / 7}")
+        result = await client.call_tool("kernel_pool", {"limit": LARGEST_LISTING})
+        found = data(result)
+    assert len(found["measured"]) == len(found["predicted"]) == LARGEST_LISTING
+    assert len(text(result)) < 12_000
 
 
 @pytest.mark.anyio
