@@ -100,9 +100,6 @@ class Timing(Model):
     baseline_lower_bound: bool = Field(
         False, description="baseline_us is only a lower bound, and so is the speedup: both are at least that."
     )
-    baseline_lower_bound: bool = Field(
-        False, description="baseline_us is only a floor: the speedup is at least the one given."
-    )
     ops: list[OpTime] = []
     baseline_method: str | None = None
     notes: list[str] = []
