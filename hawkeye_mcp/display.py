@@ -96,9 +96,10 @@ def _timing(timing: Timing, console: Console) -> None:
         console.print(table)
         console.print()
     least = " at least" if timing.lower_bound else ""
-    times = f"candidate{least} {_us(timing.candidate_us)} us, XLA baseline {_us(timing.baseline_us)} us"
+    base_least = " at least" if timing.baseline_lower_bound else ""
+    times = f"candidate{least} {_us(timing.candidate_us)} us, XLA baseline{base_least} {_us(timing.baseline_us)} us"
     if timing.speedup is not None:
-        times += f", speedup {timing.speedup:g}"
+        times += f", speedup{base_least} {timing.speedup:g}"
     _line(console, timing.source or "no time", times)
     if timing.baseline_method:
         _line(console, "baseline by", timing.baseline_method)

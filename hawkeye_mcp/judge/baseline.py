@@ -5,7 +5,8 @@ program is compiled at full size for its operations and their HBM bytes, and pro
 dimension along which its cost is linear (the workload's `[baseline]`); each operation's cycles go straight through
 the two. Where that cannot be done the operation counts with its HBM bytes alone: XLA's own estimates run up to six
 times too high on bandwidth-bound operations, and a baseline that is too slow would flatter every candidate. The whole
-never takes less than the workload's FLOPs at peak. Each operation names its method.
+never takes less than the chip needs for the workload's FLOPs and bytes. Each operation names its method; a baseline in
+which any of these floors stands for a time is a lower bound, and so is every speedup over it.
 
 Predictions are kept by workload, chip and versions: shipped in workloads/baselines/<chip>.json, computed ones in the
 user's cache.
@@ -20,12 +21,13 @@ from typing import Any
 
 import anyio
 import platformdirs
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hawkeye_mcp import content
 from hawkeye_mcp.evaluation import OpTime, Versions
+from hawkeye_mcp.judge.reason import lasting, reason, some
 from hawkeye_mcp.judge.workers import Worker, WorkerDied, WorkerError, WorkerPool, WorkerTimeout
-from hawkeye_mcp.profiler.timing import Cost, op_time, total_us
+from hawkeye_mcp.profiler.timing import Cost, floor_us, op_time, total_us
 from hawkeye_mcp.workloads import Workload
 
 PROFILE_LIMIT_S = 400.0
@@ -33,13 +35,19 @@ COMPILE_LIMIT_S = 180.0
 
 
 class Baseline(BaseModel):
-    """Predicted time of one workload's XLA baseline on one chip; `fingerprint` covers what it was computed from."""
+    """Predicted time of one workload's XLA baseline on one chip; `fingerprint` covers what it was computed from.
+
+    lower_bound: a floor stands for a time that could not be profiled. passing: time or memory ran out on this machine,
+    so that another might find more; never kept in a file.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     workload: str
     tpu: str
     us: float
+    lower_bound: bool = False
+    passing: bool = Field(False, exclude=True)
     method: str
     ops: list[OpTime]
     notes: list[str] = []
@@ -55,7 +63,7 @@ def fingerprint(workload: Workload, tpu: str, versions: Versions) -> str:
         workload.baseline.model_dump_json(exclude={"reason"}),
         tpu,
         f"{versions.jax} {versions.jaxlib} {versions.libtpu}",
-        "4",  # the method below
+        "5",  # the method below
     ]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
@@ -97,7 +105,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 async def compute(workload: Workload, tpu: str, versions: Versions, compilers: WorkerPool) -> Baseline:
-    """Predict a baseline and keep it in the cache. Takes seconds to minutes.
+    """Predict a baseline and keep it in the cache unless it is a passing one. Takes seconds to minutes.
 
     Raises:
         WorkerError, WorkerDied, WorkerTimeout: the full program does not compile for this chip.
@@ -105,13 +113,15 @@ async def compute(workload: Workload, tpu: str, versions: Versions, compilers: W
     full = await compilers.call("compile_baseline", COMPILE_LIMIT_S, workload=workload.name, tpu=tpu, at={})
     short: list[list[dict[str, Any]]] = []
     notes = []
+    passing = False
     for value in workload.baseline.at:
         try:
             short.append(await _profiled(workload, tpu, {workload.baseline.axis: value}))
-        except (WorkerDied, WorkerTimeout, WorkerError) as reason:
-            notes.append(f"no static profile at {workload.baseline.axis}={value}: {str(reason)[:300]}")
+        except (WorkerDied, WorkerTimeout, WorkerError) as error:
+            notes.append(f"no static profile at {workload.baseline.axis}={value}: {reason(error)}")
+            passing = not lasting(error)
             break
-    costs, method = _combine(workload, full["ops"], short, notes)
+    costs, method, lower_bound = _combine(workload, full["ops"], short, notes)
     peaks = full["peaks"]
     ops = [
         time
@@ -120,20 +130,30 @@ async def compute(workload: Workload, tpu: str, versions: Versions, compilers: W
         and (time.us or time.hbm_floor_us)
     ]
     us = total_us(ops)
-    flop_floor_us = float(f"{workload.flops / peaks['bf16_flops_per_s'] * 1e6:.6g}")
-    if flop_floor_us > us:
-        us, method = flop_floor_us, "flop_floor"
+    least_us, ceiling = floor_us(
+        workload.flops,
+        workload.least_bytes,
+        flops_per_s=peaks["bf16_flops_per_s"],
+        hbm_bytes_per_s=peaks["hbm_bytes_per_s"],
+    )
+    if least_us > us:
+        notes.append(f"raised from {us:g} us to the {least_us:g} us that {ceiling} take")
+        us, lower_bound = least_us, True
+        method = "flop_floor" if "FLOPs" in ceiling else "hbm_floor"
     found = Baseline(
         workload=workload.name,
         tpu=tpu,
         us=us,
+        lower_bound=lower_bound,
+        passing=passing,
         method=method,
         ops=ops,
         notes=notes,
         versions=versions,
         fingerprint=fingerprint(workload, tpu, versions),
     )
-    write_json(_cache_path(workload.name, tpu, found.fingerprint), found.model_dump(mode="json"))
+    if not found.passing:
+        write_json(_cache_path(workload.name, tpu, found.fingerprint), found.model_dump(mode="json"))
     return found
 
 
@@ -157,8 +177,11 @@ def _costed(ops: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _combine(
     workload: Workload, full: list[dict[str, Any]], short: list[list[dict[str, Any]]], notes: list[str]
-) -> tuple[list[Cost], str]:
-    """Costs of the full program's operations, with cycles through the two profiled sizes where they match."""
+) -> tuple[list[Cost], str, bool]:
+    """Costs of the full program's operations, with cycles through the two profiled sizes where they match.
+
+    With them the methods of the operations that matter, and whether any stands for less than its time.
+    """
     target = workload.sizes["full"][workload.baseline.axis]
     low, high = workload.baseline.at
     kinds = [[op["opcode"] for op in _costed(ops)] for ops in (full, *short)]
@@ -172,29 +195,47 @@ def _combine(
         notes.append("the program has other operations at the profiled sizes than at its full one")
     costs = []
     methods = set()
+    floors, endless = [], []
     for op in full:
         if op["name"] in cycles:
             value, method = cycles[op["name"]], "static_profile_extrapolated"
         else:
             value, method = None, "hbm_floor"
-        if op in _costed(full):
+        matters = op in _costed(full)
+        if matters:
             methods.add(method)
-            if method == "hbm_floor":
-                notes.append(f"{op['name']}: no static profile, counted with its HBM bytes; a speedup is understated")
+        if method == "hbm_floor" and (matters or not (op["small"] or op["ahead"])):
+            floors.append(op["name"])
         if not op["calls"]:
-            notes.append(f"{op['name']}: runs an unknown number of times, counted once")
+            endless.append(op["name"])
         kind = "mosaic" if op["mosaic"] else "xla"
         costs.append(Cost(op["name"], kind, value, method, op["hbm_bytes"], max(op["calls"], 1), hidden=op["ahead"]))
-    return costs, "+".join(sorted(methods)) or "hbm_floor"
+    if floors:
+        notes.append(f"no static profile of {some(floors)}: counted with HBM bytes alone, a speedup is understated")
+    if endless:
+        notes.append(f"{some(endless)}: run an unknown number of times, counted once")
+    return costs, "+".join(sorted(methods)) or "hbm_floor", bool(floors or endless)
 
 
 class Baselines:
-    """Baselines on demand: known ones at once, each other one computed once however many ask."""
+    """Baselines on demand: known ones at once, each other one computed once however many ask.
+
+    Passing ones are remembered here, so that they cost their minutes once, and computed again by the next process.
+    """
 
     def __init__(self, compilers: WorkerPool, versions: Versions) -> None:
         self._compilers, self._versions = compilers, versions
         self._locks: dict[tuple[str, str], anyio.Lock] = {}
+        self._passing: dict[str, Baseline] = {}
 
     async def get(self, workload: Workload, tpu: str) -> Baseline:
         async with self._locks.setdefault((workload.name, tpu), anyio.Lock()):
-            return known(workload, tpu, self._versions) or await compute(workload, tpu, self._versions, self._compilers)
+            if found := known(workload, tpu, self._versions):
+                return found
+            mark = fingerprint(workload, tpu, self._versions)
+            if mark not in self._passing:
+                found = await compute(workload, tpu, self._versions, self._compilers)
+                if not found.passing:
+                    return found
+                self._passing[mark] = found
+            return self._passing[mark]

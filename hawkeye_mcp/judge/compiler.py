@@ -97,12 +97,14 @@ def warm(tpu: str) -> dict[str, Any]:
     return {}
 
 
-def count(artifact_b64: str, tpu: str) -> dict[str, Any]:
-    """Counters and memory of an artifact's kernels; only in a "tracer" worker, which dumps executed bundles."""
+def count(artifact_b64: str, tpu: str, calls: list[int]) -> dict[str, Any]:
+    """Counters and memory of an artifact's kernels, each run `calls` times; only in a "tracer" worker, which dumps
+    executed bundles."""
     from hawkeye_mcp import artifact
     from hawkeye_mcp.profiler import static_profile
 
-    return static_profile.count_kernels(artifact.read(base64.b64decode(artifact_b64)), tpu, Path(os.environ["TMPDIR"]))
+    program = artifact.read(base64.b64decode(artifact_b64))
+    return static_profile.count_kernels(program, tpu, Path(os.environ["TMPDIR"]), calls)
 
 
 HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {

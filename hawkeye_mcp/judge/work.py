@@ -28,6 +28,7 @@ class Work:
     correctness: Correctness | None = None
     timing: Timing | None = None
     peaks: dict[str, float] = field(default_factory=dict)
+    kernel_calls: list[int] = field(default_factory=list)
     _open: list[str] = field(default_factory=list)
 
     @contextlib.contextmanager

@@ -11,6 +11,7 @@ from pathlib import Path
 
 _SLOT = re.compile(r"\s+(?:%\S+ = )?([a-z_]+(?:\.[a-z_0-9]+)*)")
 _GRANULES = re.compile(r"size_in_granules=\*/(\d+)")
+_NOTED_DIRECTION = re.compile(r"/\* (\w+)-to-(\w+) \*/")
 GRANULE_BYTES = 32
 
 # The first prefix that fits names the counter; vector instructions beyond these are VALU work, the rest is scalar.
@@ -70,14 +71,18 @@ def count(lines: Iterable[str]) -> Counter[str]:
             if kind == "vector_stores" and "_spill]" in line:
                 counts["vector_spills"] += 1
             if kind == "dma_starts" and (size := _GRANULES.search(line)):
-                counts[_direction(op)] += GRANULE_BYTES * int(size[1])
+                for name in _traffic(op, line):
+                    counts[name] += GRANULE_BYTES * int(size[1])
     return counts
 
 
-def _direction(op: str) -> str:
-    if op.startswith("dma.hbm_to"):
-        return "hbm_read_bytes"
-    return "hbm_written_bytes" if op.endswith("to_hbm") else "local_dma_bytes"
+def _traffic(op: str, line: str) -> list[str]:
+    """The counters to which a transfer adds: it may read HBM, write it, both, or neither."""
+    if noted := _NOTED_DIRECTION.search(line):  # of a "dma.general"
+        source, target = noted[1], noted[2]
+    else:
+        source, _, target = op.removeprefix("dma.").partition("_to_")
+    return ["hbm_read_bytes"] * (source == "hbm") + ["hbm_written_bytes"] * (target == "hbm")
 
 
 def count_file(folder: Path, op: str) -> Counter[str] | None:

@@ -25,7 +25,7 @@ class DataDependent(Exception):
 
 @dataclass(frozen=True)
 class Window:
-    """One operand or result that the grid pipeline moves between HBM and VMEM, block by block."""
+    """One operand or result: moved between HBM and VMEM block by block with the grid, whole without one."""
 
     array: tuple[int, ...]
     block: tuple[int, ...]
@@ -78,10 +78,10 @@ class MosaicCall:
 
     @cached_property
     def windows(self) -> list[Window]:
-        if "window_params" not in self.main.attributes:
-            return []
-        params = list(ir.ArrayAttr(self.main.attributes["window_params"]))
         arrays = [*list(self.op.operands)[self.prefetched :], *self.op.results]
+        params: list[Any] = [ir.DictAttr.get({}, self.body.context)] * len(arrays)  # without a grid nothing is said
+        if "window_params" in self.main.attributes:
+            params = list(ir.ArrayAttr(self.main.attributes["window_params"]))
         n_inputs = len(self.op.operands) - self.prefetched
         arguments = list(self.main.regions[0].blocks[0].arguments)[len(self.grid) + self.prefetched :]
         found = []
@@ -105,6 +105,11 @@ class MosaicCall:
                 )
             )
         return found
+
+    @cached_property
+    def moves_by_hand(self) -> bool:
+        """Whether the body starts transfers of its own, beside those of the grid's pipeline."""
+        return any(name.startswith("tpu.enqueue_") for name in body_operations(self))
 
     def with_grid(self, grid: Sequence[int]) -> str:
         """The call's backend_config with a shorter grid and the same body.
@@ -130,7 +135,7 @@ class MosaicCall:
         """Bytes that the pipeline moves for each window over a whole grid: every block whose index changed, clipped.
 
         Consecutive grid steps with the same block index move nothing. Operands left in HBM (memory space any)
-        count nothing here: what a kernel moves of them by hand stands only in its schedule.
+        count nothing here: what a kernel moves of them by hand (`moves_by_hand`) stands only in its schedule.
 
         Raises:
             DataDependent: a block index is computed from prefetched values, or the grid is dynamic.

@@ -17,7 +17,7 @@ Labels = frozenset[int]
 _NONE: Labels = frozenset()
 # operations that steer control flow, and how many of their first operands decide
 _DECIDING = {"scf.if": 1, "scf.index_switch": 1, "scf.condition": 1, "scf.for": 3}
-_SCALAR_READS = ("memref.load", "vector.extract", "tpu.load_scalar", "tpu.sem_read")
+_KNOWN_BEFORE = ("memref.dim",)  # a number out of an array's type, not out of its elements
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class _Flow:
             self._axis_of[op.results[0]] = self._axis_of[op.operands[0]]
         elif name == "arith.cmpi" and self._is_edge_test(op):
             return _NONE
-        elif name in _SCALAR_READS or (name.endswith("load") and not _is_vector(op)):
+        elif name not in _KNOWN_BEFORE and not name.startswith("scf.") and _reads_a_scalar(op):
             return labels | {DATA}
         return labels
 
@@ -93,8 +93,15 @@ class _Flow:
         return frozenset().union(*(self._labels.get(value, _NONE) for value in values))
 
 
-def _is_vector(op: Any) -> bool:
-    return any(str(result.type).startswith("vector") for result in op.results)
+def _reads_a_scalar(op: Any) -> bool:
+    """Whether an operation makes single numbers out of a vector or of memory, whatever it is called."""
+    return any(_holds_many(value.type) for value in op.operands) and any(
+        not _holds_many(result.type) for result in op.results
+    )
+
+
+def _holds_many(kind: Any) -> bool:
+    return str(kind).startswith(("vector", "memref"))
 
 
 def axes_of_window(call: MosaicCall, transform: str) -> Labels:

@@ -7,6 +7,7 @@ program; nothing has to be read from files.
 import dataclasses
 import functools
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from jax.experimental.pallas import tpu as pltpu
 from hawkeye_mcp.artifact import Program, operations
 from hawkeye_mcp.chips import CHIPS
 from hawkeye_mcp.judge.compiler import compile_exported
-from hawkeye_mcp.profiler import hlo, llo, sampling
+from hawkeye_mcp.profiler import hlo, llo, sampling, transfers
 from hawkeye_mcp.profiler.cutout import POINT, cut_out
 from hawkeye_mcp.profiler.mosaic import DataDependent, MosaicCall, item_bits, mosaic_calls
 from hawkeye_mcp.profiler.regularity import DATA, axes_of_window, regularity
@@ -52,15 +53,15 @@ def _matmul_cycles(call: MosaicCall, tpu: str) -> float:
 
 
 def plan_for(call: MosaicCall, tpu: str) -> tuple[sampling.Plan, list[str]]:
-    """The sampling plan of one kernel, and notes on why its prediction is not exact (data-dependent work)."""
+    """The sampling plan of one kernel, and the reasons why its prediction is a lower bound (data-dependent work)."""
     found = regularity(call)
     cores = CHIPS[tpu].cores
-    notes = []
+    reasons = []
     if found.data_dependent:
-        notes.append(f"kernel {call.name}: branches or loop bounds depend on data, so its time is a lower bound")
+        reasons.append("branches or loop bounds depend on data, so its time is a lower bound")
     windows = [axes_of_window(call, w.transform) for w in call.windows if w.transform]
     if any(DATA in axes for axes in windows):
-        notes.append(f"kernel {call.name}: block indices depend on data, so its time is a lower bound")
+        reasons.append("block indices depend on data, so its time is a lower bound")
     grid = list(call.grid)
     split = _split_axis(call) if cores > 1 else None
     if split is not None:  # plan what one core does
@@ -76,7 +77,7 @@ def plan_for(call: MosaicCall, tpu: str) -> tuple[sampling.Plan, list[str]]:
             widened[split] = call.grid[split] if point[split] == grid[split] else point[split] * cores
             points.append(tuple(widened))
         plan = dataclasses.replace(plan, points=tuple(points))
-    return plan, notes
+    return plan, reasons
 
 
 def _split_axis(call: MosaicCall) -> int | None:
@@ -91,24 +92,42 @@ def _split_axis(call: MosaicCall) -> int | None:
 
 
 def plan_kernels(program: Program, tpu: str) -> list[dict[str, Any]]:
-    """One entry for each Mosaic kernel: what to profile of it, how to add that up, and what crosses HBM."""
+    """One entry for each Mosaic kernel: what to profile of it, how to add that up, and what crosses HBM.
+
+    window_bytes: of each operand and result, None if unknown. own_hbm_bytes: moved to and from scratch in HBM.
+    lower_bound: the notes say why its time cannot be told exactly.
+    """
     found = []
     with program.context:
         for call in mosaic_calls(program):
-            entry: dict[str, Any] = {"name": call.name, "grid": list(call.grid), "calls": call.calls, "notes": []}
-            try:
-                entry["window_bytes"] = [0] * call.prefetched + call.window_bytes()
-            except DataDependent as reason:
-                entry |= {"window_bytes": None, "notes": [f"kernel {call.name}: HBM traffic unknown, {reason}"]}
-            entry["eight_bit_matmul"] = _eight_bit_matmul(call)
+            plan, reasons = sampling.Plan((), ()), []
             if call.dynamic_grid:
-                entry |= {"points": [], "weights": []}
-                entry["notes"].append(f"kernel {call.name}: its grid is computed at run time and cannot be predicted")
+                reasons.append("its grid is computed at run time and cannot be predicted")
             else:
-                plan, notes = plan_for(call, tpu)
-                entry |= {"points": [list(point) for point in plan.points], "weights": list(plan.weights)}
-                entry["notes"] += notes
-            found.append(entry)
+                plan, reasons = plan_for(call, tpu)
+            moved: list[int] | None = None
+            own_hbm_bytes = 0
+            try:
+                moved = [0] * call.prefetched + call.window_bytes()
+                if call.moves_by_hand:
+                    *by_hand, own_hbm_bytes = transfers.transferred_bytes(call)
+                    moved = [a + b for a, b in zip(moved, by_hand, strict=True)]
+            except DataDependent as reason:
+                reasons.append(f"HBM traffic unknown, {reason}")
+            found.append(
+                {
+                    "name": call.name,
+                    "grid": list(call.grid),
+                    "calls": call.calls,
+                    "points": [list(point) for point in plan.points],
+                    "weights": list(plan.weights),
+                    "window_bytes": moved,
+                    "own_hbm_bytes": own_hbm_bytes,
+                    "eight_bit_matmul": _eight_bit_matmul(call),
+                    "lower_bound": bool(reasons),
+                    "notes": [f"kernel {call.name}: {reason}" for reason in reasons],
+                }
+            )
     return found
 
 
@@ -131,12 +150,15 @@ def profile_point(program: Program, tpu: str, kernel: int, point: list[int]) -> 
     return {"cycles": op.profile_cycles, "vmem_bytes": op.vmem_bytes}
 
 
-def count_kernels(program: Program, tpu: str, dump: Path) -> dict[str, Any]:
-    """Counters over all kernels' whole grids, and their memory; `dump` is where this process's libtpu writes."""
+def count_kernels(program: Program, tpu: str, dump: Path, calls: Sequence[int]) -> dict[str, Any]:
+    """Counters over all kernels' whole grids, and their memory; of one core where two share a grid.
+
+    dump: where this process's libtpu writes. calls: how often each kernel runs.
+    """
     totals: dict[str, float] = dict.fromkeys((*llo.NAMES, "stall_cycles"), 0.0)
     memory = []
     with program.context:
-        for call in mosaic_calls(program):
+        for call, times in zip(mosaic_calls(program), calls, strict=True):
             if call.dynamic_grid:
                 continue
             plan, _ = plan_for(call, tpu)
@@ -150,9 +172,9 @@ def count_kernels(program: Program, tpu: str, dump: Path) -> dict[str, Any]:
                     if counts is None:
                         raise RuntimeError(f"libtpu dumped no bundles of {call.name}")
                     for name in totals:
-                        totals[name] += weight * max(call.calls, 1) * counts.get(name, 0)
+                        totals[name] += weight * times * counts.get(name, 0)
                     stall = (op.profile_cycles or 0) - counts["executed_bundles"]
-                    totals["stall_cycles"] += weight * max(call.calls, 1) * stall
+                    totals["stall_cycles"] += weight * times * stall
             finally:
                 llo.clear(dump)
             used = max((op.vmem_bytes or 0 for op in points.values()), default=0)

@@ -1,6 +1,4 @@
-import pytest
-
-from hawkeye_mcp.profiler.hlo import hbm_bytes, ops
+from hawkeye_mcp.profiler.hlo import ops
 
 TEXT = """HloModule jit_f, is_scheduled=true
 
@@ -68,6 +66,7 @@ def test_a_kernel_is_known_by_its_target_and_its_number():
     assert kernel.point == 3
     assert kernel.profile_cycles is None
     assert kernel.hbm_bytes == 2 * Y  # one operand given twice, and the result
+    assert not kernel.small
 
 
 def test_loops_multiply_and_unknown_ones_say_so():
@@ -78,21 +77,21 @@ def test_loops_multiply_and_unknown_ones_say_so():
     assert known.vmem_bytes == 2048
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("f32[8,128]{1,0:T(8,128)}", 4096),
-        ("f32[8,128]{1,0:T(8,128)S(1)}", 0),
-        ("(bf16[16]{0}, s4[16]{0}, pred[16]{0}, f8e4m3fn[16]{0})", 32 + 8 + 16 + 16),
-        ("f32[]", 4),
-        ("token[]", 0),
-        ("f32[0,128]{1,0}", 0),
-    ],
-)
-def test_bytes_of_a_type(text, expected):
-    assert hbm_bytes(text) == expected
-
-
 def test_text_of_another_kind_has_no_operations():
     assert ops("") == []
     assert ops("not hlo at all {\n  nothing = here\n}") == []
+
+
+def test_what_fits_a_register_is_small_and_a_new_buffer_is_nothing():
+    found = ops(
+        """ENTRY %main (x: f32[8,128], y: f32[9,128]) -> f32[9,128] {
+  %x = f32[8,128]{1,0:T(8,128)} parameter(0)
+  %y = f32[9,128]{1,0:T(8,128)} parameter(1)
+  %few = f32[8,128]{1,0:T(8,128)} negate(%x)
+  %sorted = f32[8,128]{1,0:T(8,128)} sort(%few), dimensions={0}, to_apply=%less
+  %buffer = f32[9,128]{1,0:T(8,128)} custom-call(), custom_call_target="AllocateBuffer"
+  ROOT %more = f32[9,128]{1,0:T(8,128)} negate(%y)
+}
+"""
+    )
+    assert {op.name: op.small for op in found} == {"few": True, "sorted": False, "more": False}

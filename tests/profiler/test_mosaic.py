@@ -160,6 +160,20 @@ def test_calls_add_up_over_functions_and_are_unknown_in_loops():
     assert [call.calls for call in calls] == [0]
 
 
+def test_without_a_grid_arrays_in_vmem_move_whole_and_those_in_hbm_do_not():
+    def function(x, y):
+        def body(x_ref, y_ref, out_ref):
+            out_ref[...] = x_ref[...]
+
+        specs = [pl.BlockSpec(memory_space=pltpu.VMEM), pl.BlockSpec(memory_space=pl.ANY)]
+        return pl.pallas_call(body, in_specs=specs, out_shape=x)(x, y)
+
+    program, call = _one(function, ((64, 128), "float32"), ((512, 128), "float32"))
+    with program.context:
+        assert call.window_bytes() == [64 * 128 * 4, 0, 64 * 128 * 4]
+        assert not call.moves_by_hand
+
+
 @pytest.mark.parametrize(
     ("element", "bits"), [("bf16", 16), ("f32", 32), ("i8", 8), ("i1", 8), ("f8E4M3FN", 8), ("i4", 4), ("ui4", 4)]
 )

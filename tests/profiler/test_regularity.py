@@ -172,3 +172,38 @@ def test_a_bound_carried_around_a_loop_keeps_where_it_came_from():
         jax.lax.fori_loop(0, 4, step, (jnp.int32(0), jnp.int32(0)))
 
     assert _found(body, prefetch=1)[0].data_dependent
+
+
+def test_a_branch_on_what_a_vector_holds_depends_on_data_however_it_got_out():
+    def reduced(x_ref, out_ref):
+        @pl.when(jnp.max(x_ref[...]) > 0)
+        def _():
+            out_ref[...] = x_ref[...]
+
+    def counted(x_ref, out_ref):
+        @pl.when(jnp.sum((x_ref[0:8, :] > 1).astype(jnp.int32)) > 3)
+        def _():
+            out_ref[...] = x_ref[...]
+
+    def any_of_them(x_ref, out_ref):
+        @pl.when(jnp.any(x_ref[0:8, :] > 1))
+        def _():
+            out_ref[...] = x_ref[...]
+
+    for body in (reduced, counted, any_of_them):
+        assert _found(body)[0].data_dependent
+
+
+def test_a_loop_that_carries_a_vector_beside_a_number_does_not_depend_on_data():
+    def body(x_ref, out_ref):
+        def step(n, carry):
+            total, rows = carry
+            return total + x_ref[...], rows + 1
+
+        total, rows = jax.lax.fori_loop(0, 3, step, (x_ref[...], jnp.int32(0)))
+
+        @pl.when(rows > 1)
+        def _():
+            out_ref[...] = total
+
+    assert not _found(body)[0].data_dependent
