@@ -3,7 +3,9 @@
 import io
 
 import pytest
-from hawkeye_bench import report
+from bench_fixtures import plan
+from hawkeye_bench import cli, report
+from hawkeye_bench.agents.builtin import BuiltinOptimiser
 from hawkeye_bench.cli import app
 from hawkeye_bench.runs import Run
 from rich.console import Console
@@ -108,6 +110,15 @@ def test_runs_without_bubblewrap_are_marked_and_said_to_seal_nothing():
     assert "no_kernel (time_limit, rlimits)" in shown(
         [outcome("a", "none", None, stop="time_limit", isolation="rlimits")]
     )
+
+
+@pytest.mark.parametrize(("found", "warned"), [("rlimits", True), ("bubblewrap", False)])
+def test_without_bubblewrap_the_bench_warns_before_it_starts(found, warned, tmp_path, monkeypatch, capsys):
+    said_before = []
+    monkeypatch.setattr(cli, "isolation", lambda: found)
+    monkeypatch.setattr(cli, "_with_progress", lambda *_: said_before.append(capsys.readouterr().out))
+    assert cli._run(plan(), plan(), BuiltinOptimiser(), tmp_path) == 1  # its run is still to do
+    assert ("a kernel could read the taxonomy under any condition" in said_before[0]) is warned
 
 
 def test_what_is_kept_in_the_folder_is_what_was_shown(tmp_path):
