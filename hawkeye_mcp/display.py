@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from typing import Literal
 
 from rich.console import Console
 from rich.table import Table
@@ -175,5 +176,7 @@ def _table(*columns: str) -> Table:
     """A table without lines; a column whose name starts with > is aligned to the right."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in columns:
-        table.add_column(name.removeprefix(">"), justify="right" if name.startswith(">") else "left", overflow="fold")
+        justify: Literal["right", "left"] = "right" if name.startswith(">") else "left"
+        # a workload's name is there to be copied
+        table.add_column(name.removeprefix(">"), justify=justify, overflow="fold", no_wrap=name == "workload")
     return table
