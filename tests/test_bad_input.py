@@ -67,9 +67,7 @@ CASES = [
     Case("token_beside_dot", "rejected", "stablehlo.dot_general outside the Pallas kernels", WORK, GEMM),
     Case("interpret", "rejected", "traced with interpret=True", WORK),
     Case("host_callback", "compile_error", "cannot be traced", "Remove callbacks"),
-    Case(
-        "callback_in_kernel", "trace_error", "serialization of host_callbacks", "Remove callbacks"
-    ),
+    Case("callback_in_kernel", "trace_error", "serialization of host_callbacks", "Remove callbacks"),
     Case("runtime_memory", "runtime_error", "Out of memory allocating", "need less memory"),
 ]
 ISOLATED = [

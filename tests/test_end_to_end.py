@@ -8,7 +8,9 @@ import pytest
 from hawkeye_mcp import workloads
 from hawkeye_mcp.judge.evaluate import open_judge
 
-KERNELS = sorted(path for path in (Path(__file__).parent / "kernels").glob("[0-9]*.py") if path.stem in workloads.names())
+KERNELS = sorted(
+    path for path in (Path(__file__).parent / "kernels").glob("[0-9]*.py") if path.stem in workloads.names()
+)
 DATA_DEPENDENT = {"11p_Megablox_GMM"}
 
 
