@@ -64,11 +64,11 @@ OP = {
 AROUND = {**OP, "name": "copy.2", "opcode": "copy", "mosaic": False, "point": None}
 
 
-async def _predicted(kernel=None, ops=(), workload=SMALL, baseline=None, cycles=50_000, around=None):
+async def _predicted(kernel=None, ops=(), workload=SMALL, baseline=None, cycles=50_000, around=None, on_chip=(False,)):
     """Timing of a kernel of 50 us (schedule) and 1 us (HBM), with other operations around it."""
     answers = _Answers(
         {
-            "compile": {"ops": [OP, *ops], "peaks": PEAKS},
+            "compile": {"ops": [{**OP, "on_chip": list(on_chip)}, *ops], "peaks": PEAKS},
             "plan": {"kernels": [KERNEL | (kernel or {})]},
             "profile_point": {"cycles": cycles},
             "profile_around": around or {"ops": []},
@@ -87,6 +87,13 @@ async def test_a_plain_kernel_is_its_schedule_and_exact():
     timing, asked = await _predicted()
     assert (timing.candidate_us, timing.speedup, timing.lower_bound, timing.notes) == (50.0, 2.0, False, [])
     assert "profile_around" not in dict(asked)
+
+
+@pytest.mark.anyio
+async def test_scratch_in_hbm_counts_wherever_the_operands_are():
+    for on_chip, expected in (([False], 1_000_007), ([True], 7), ([True, True, True], 1_000_007)):
+        timing, _ = await _predicted({"own_hbm_bytes": 7, "window_bytes": [1_000_000]}, on_chip=on_chip)
+        assert timing.ops[0].hbm_bytes == expected
 
 
 @pytest.mark.anyio

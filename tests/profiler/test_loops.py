@@ -20,7 +20,7 @@ def _turns(
   %one = s32[] {step}
   %next = s32[] {change}(%i.copy, %one)
   %work = f32[999,128] negate(%x)
-  ROOT %out = (s32[], f32[999,128], s32[]) tuple(%next, %work, /*index=2*/%n)
+  ROOT %out = (s32[], f32[999,128], s32[]) tuple(%next, %work, /*index=2*/{kept})
 }}
 
 %cond (arg.1: (s32[], f32[999,128], s32[])) -> pred[] {{
@@ -58,6 +58,7 @@ def test_a_counter_from_a_constant_to_a_constant_tells_the_turns():
     "changed",
     [
         {"end": "add(%k, %k)", "carried_end": True},
+        {"carried_end": True, "kept": "%next"},  # an end that moves with the counter
         {"start": "add(%k, %k)"},
         {"step": "constant(0)"},
         {"step": "constant(-1)"},

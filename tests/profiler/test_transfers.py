@@ -119,7 +119,17 @@ def test_how_often_and_how_much_may_not_depend_on_data():
         rows = pl.multiple_of(table_ref[0], 8)
         _copy(x_ref.at[pl.ds(0, rows)], buffer.at[pl.ds(0, rows)], semaphore)
 
-    for body in (how_often, how_much):
+    def how_often_from_the_second_turn_on(table_ref, x_ref, out_ref, buffer, semaphore):
+        def turn(n, bound):
+            @pl.when(bound > n)
+            def _():
+                _copy(x_ref.at[pl.ds(0, 128)], buffer, semaphore)
+
+            return table_ref[n]
+
+        jax.lax.fori_loop(0, 4, turn, jnp.int32(9))
+
+    for body in (how_often, how_much, how_often_from_the_second_turn_on):
         with pytest.raises(DataDependent):
             _moved(body, prefetch=1)
 
