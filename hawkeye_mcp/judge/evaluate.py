@@ -5,7 +5,6 @@ The process that runs this never imports jax and never runs a candidate's Python
 
 import contextlib
 import datetime
-import hashlib
 import logging
 import os
 import time
@@ -45,6 +44,7 @@ from hawkeye_mcp.judge.workers import (
     discard_left_folders,
     memory_bytes,
 )
+from hawkeye_mcp.kernels import sha256
 from hawkeye_mcp.profiler import diagnosis
 from hawkeye_mcp.versions import versions
 from hawkeye_mcp.workloads import Size, Workload
@@ -53,7 +53,7 @@ logger = logging.getLogger(__name__)
 
 SEEDS = {"check": 3, "full": 1}
 GRACE_S = 5.0
-LIMITS_S = {"audit": 60.0, "check": 180.0, "full": 900.0}
+LIMITS_S = {"audit": 60.0, "check": 180.0, "full": 600.0}
 
 
 def _ignore(stage: str) -> None:
@@ -123,7 +123,7 @@ class Judge:
             next_step=outcome.next_step,
             workload=workload.name,
             tpu=tpu,
-            kernel_sha256=_sha256(source),
+            kernel_sha256=sha256(source),
             isolation=self.isolation,
             artifact=work.artifact,
             audit=work.audit,
@@ -167,7 +167,7 @@ class Judge:
             next_step=outcome.next_step,
             workload=workload.name,
             tpu=tpu,
-            kernel_sha256=_sha256(source),
+            kernel_sha256=sha256(source),
             isolation=self.isolation,
             artifact=work.artifact,
             timing=work.timing,
@@ -293,14 +293,14 @@ class Judge:
         )
 
 
-def _sha256(source: str) -> str:
-    return hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 def _diagnosis(work: Work) -> Diagnosis | None:
     if not work.timing or not work.peaks:
         return None
-    rows = [cell.row for cell in taxonomy.rows(work.tpu)]
+    try:
+        rows = [cell.row for cell in taxonomy.rows(work.tpu)]
+    except (OSError, ValueError):  # a damaged cell is no reason to judge nothing
+        logger.exception("the cells of %s cannot be read", work.tpu)
+        rows = []
     return diagnosis.diagnose(work.timing, work.workload, work.peaks, rows)
 
 
