@@ -35,6 +35,7 @@ def compile_artifact(artifact_b64: str, tpu: str) -> dict[str, Any]:
     from hawkeye_mcp.profiler import hlo, static_profile
 
     program = artifact.read(base64.b64decode(artifact_b64))
+    device(tpu)  # what fails here is no fault of the artifact
     try:
         compiled = compile_exported(static_profile.numbered(program), tpu)
     except (jax.errors.JaxRuntimeError, ValueError, NotImplementedError, TypeError) as error:

@@ -127,7 +127,11 @@ class Predictor:
     async def _profiled(self, work: Work, doubts: _Doubts) -> list[dict[str, Any]]:
         """Each kernel's plan with its cycles over the whole grid (None where the profile is unavailable)."""
         artifact = {"artifact_b64": work.artifacts["full"]["tpu"], "tpu": work.tpu}
-        reply = await self._pools["profiler"].call("plan", LIMITS_S["plan"], **artifact)
+        try:
+            reply = await self._pools["profiler"].call("plan", LIMITS_S["plan"], **artifact)
+        except (WorkerDied, WorkerTimeout, WorkerError) as error:  # a kernel such as none of its readers expects
+            doubts.notes.append(f"static profile unavailable: {reason(error)}")
+            return []
         kernels: list[dict[str, Any]] = reply["kernels"]
 
         async def profile(kernel: dict[str, Any], number: int, at: int) -> None:
