@@ -7,7 +7,13 @@ from hawkeye_mcp.profiler.hlo import ops
 
 
 def _turns(
-    start="constant(0)", step="constant(1)", end="constant(12)", direction="LT", change="add", carried_end=False
+    start="constant(0)",
+    step="constant(1)",
+    end="constant(12)",
+    direction="LT",
+    change="add",
+    carried_end=False,
+    kept="%n",
 ):
     """How often a loop's one operation runs."""
     limit = "get-tuple-element(%arg.1), index=2" if carried_end else end

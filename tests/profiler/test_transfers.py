@@ -134,6 +134,17 @@ def test_how_often_and_how_much_may_not_depend_on_data():
             _moved(body, prefetch=1)
 
 
+def test_a_loop_may_carry_data_that_no_transfer_needs():
+    def body(table_ref, x_ref, out_ref, buffer, semaphore):
+        def turn(n, total):
+            _copy(x_ref.at[pl.ds(0, 128)], buffer, semaphore)
+            return total + table_ref[n]
+
+        table_ref[0] = jax.lax.fori_loop(0, 4, turn, jnp.int32(9))
+
+    assert _moved(body, prefetch=1) == [0, 4 * 128 * ROW_BYTES, 0, 0]
+
+
 def test_where_to_may_depend_on_data():
     def body(table_ref, x_ref, out_ref, buffer, semaphore):
         _copy(x_ref.at[pl.ds(pl.multiple_of(table_ref[1], 8), 128)], buffer, semaphore)
