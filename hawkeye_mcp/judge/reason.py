@@ -12,10 +12,8 @@ _MACHINE = re.compile(r"bad_alloc|cannot allocate memory|allocation failed|no sp
 
 def reason(error: Exception) -> str:
     """The last thing that the compiler logged, else the error's text; without times and process ids."""
-    text = " ".join(str(error).split())
-    if _LOG_LINE.search(text):
-        text = _LOG_LINE.split(text)[-1]
-    text = text.strip(" |")
+    text, *logged = _told(error)
+    text = logged[-1] if logged else text
     if len(text) <= MOST:
         return text
     return text[:MOST].rsplit(" ", 1)[0] + " …"
@@ -27,7 +25,13 @@ def lasting(error: Exception) -> bool:
         return False
     if isinstance(error, WorkerError):
         return error.kind != "MemoryError"
-    return isinstance(error, WorkerDied) and bool(_LOG_LINE.search(str(error)))
+    return isinstance(error, WorkerDied) and len(_told(error)) > 1
+
+
+def _told(error: Exception) -> list[str]:
+    """The text before the first log line, then each of these, but not those in which a crash is only wound up."""
+    text, *logged = (part.strip(" |") for part in _LOG_LINE.split(" ".join(str(error).split())))
+    return [text, *(line for line in logged if not line.startswith("RAW: "))]
 
 
 def some(names: list[str]) -> str:
