@@ -467,6 +467,11 @@ async def _baselines(wanted: list[tuple[str, "Workload"]]) -> tuple[list[tuple[s
                 typer.echo(f"  failed: {type(error).__name__}: {error}", err=True)
                 rows.append((chip, workload.name, "", "failed"))
                 continue
+            if found.passing:  # another machine, or this one tomorrow, would find another figure
+                failed += 1
+                typer.echo(f"  not kept: {'; '.join(found.notes)}", err=True)
+                rows.append((chip, workload.name, "", "failed"))
+                continue
             _keep(baseline.shipped_path(chip), workload.name, found.model_dump(mode="json"))
             rows.append((chip, workload.name, f"{found.us:.6g}", found.method))
     finally:

@@ -59,6 +59,8 @@ def _bubblewrap() -> list[str]:
     command += ["--die-with-parent", "--new-session", "--clearenv"]
     for name, value in environment().items():
         command += ["--setenv", name, value]
+    scratch = ["--size", str(SCRATCH_BYTES), "--perms", "1777", "--tmpfs"]
+    command += [*scratch, "/tmp"]  # first: Python itself may lie below it
     visible = [Path(sys.prefix), Path(sys.base_prefix), Path("/usr")]
     for path in map(Path, ("/bin", "/lib", "/lib64", "/lib32")):
         if path.is_symlink():
@@ -66,7 +68,9 @@ def _bubblewrap() -> list[str]:
         elif path.is_dir():
             visible.append(path)
     for path in dict.fromkeys(visible):
-        for parent in reversed(path.parents[:-1]):  # bubblewrap's own are closed to the user the tracer becomes
+        for parent in (
+            p for p in reversed(path.parents[:-1]) if p != Path("/tmp")
+        ):  # bubblewrap's own are closed to the user the tracer becomes
             command += ["--perms", "0755", "--dir", str(parent)]
         command += ["--ro-bind", str(path), str(path)]
     for file in ("/etc/ld.so.cache", "/etc/localtime"):
@@ -74,10 +78,9 @@ def _bubblewrap() -> list[str]:
     for private in _private():
         if any(private.is_relative_to(path) for path in visible):
             command += ["--tmpfs", str(private)] if private.is_dir() else ["--ro-bind", "/dev/null", str(private)]
-    scratch = ["--size", str(SCRATCH_BYTES), "--perms", "1777", "--tmpfs"]
     return [
         *command,
-        *("--proc", "/proc", "--dev", "/dev", *scratch, "/dev/shm", *scratch, "/tmp"),
+        *("--proc", "/proc", "--dev", "/dev", *scratch, "/dev/shm"),
         *("--ro-bind", tracer.__file__, "/tracer.py", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"),
     ]
 

@@ -76,7 +76,8 @@ async def test_only_python_and_the_system_libraries_can_be_seen():
     needed = {Path(prefix).parts[1] for prefix in (sys.prefix, sys.base_prefix)}
     assert set(roots) <= needed | {"bin", "dev", "etc", "lib", "lib32", "lib64", "proc", "tmp", "tracer.py", "usr"}
     assert not passwords
-    assert home == []
+    prefixes = (Path(prefix) for prefix in (sys.prefix, sys.base_prefix))
+    assert set(home) <= {prefix.parts[2] for prefix in prefixes if prefix.is_relative_to("/tmp")}
     assert len(processes) <= 4  # itself and what bubblewrap needs
 
 
@@ -189,6 +190,13 @@ async def test_a_sandbox_that_never_gets_ready_is_no_fault_of_the_candidate(monk
     ended = await _trace(KERNEL)
     assert not ended.started
     assert "exit code 7" in ended.why
+
+
+@needs_bubblewrap
+def test_an_installation_below_tmp_can_be_seen(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    command = [*confinement._bubblewrap(), "--", "/usr/bin/test", "-d", str(tmp_path)]
+    assert subprocess.run(command, check=False).returncode == 0
 
 
 @needs_bubblewrap
