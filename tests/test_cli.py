@@ -234,6 +234,17 @@ def test_a_baseline_that_cannot_be_predicted_is_named_and_the_rest_goes_on(shipp
     assert list(json.loads(shipped.read_text())) == ["12p_RMSNorm"]
 
 
+def test_a_baseline_that_ran_out_of_time_or_memory_is_not_shipped(shipped, monkeypatch):
+    async def compute(workload, tpu, versions, compilers):
+        return entry(workload.name).model_copy(update={"passing": True, "notes": ["out of memory"]})
+
+    monkeypatch.setattr(baseline, "compute", compute)
+    result = run("baselines", "--tpu", "v5e", "--workload", "8p_GEMM")
+    assert result.exit_code == 1
+    assert "not kept: out of memory" in result.stderr
+    assert not shipped.exists()
+
+
 # --- judging
 
 
