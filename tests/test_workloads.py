@@ -48,16 +48,38 @@ CONTRACTIONS = {
     "47k_Matmul_Add_Swish_Tanh_GELU_Hardtanh": [(0, 1)],
     "48k_Matmul_BatchNorm_BiasAdd_Divide_Swish": [(0, 1)],
     "49k_Matmul_AvgPool_GELU_Scale_Max": [(0, 1)],
+    "2p_GQA_Attention": [(0, 3)],
+    "3p_MLA_Attention": [(0, 2), (6, 0)],
+    "4p_Sparse_Attention": [(0, 3)],
+    "5p_Flex_Attention": [(0, 3)],
+    "6p_Paged_Attention": [(0, 2)],
+    "7p_Ragged_Paged_Attention": [(0, 2)],
+    "10p_Sparse_MoE": [(0, 2), (4, 1)],
+    "14p_Ragged_Dot": [(0, 2)],
+    "15p_RetNet_Retention": [(0, 3)],
+    "16p_Mamba2_SSD": [(0, 3)],
+    "17p_Triangle_Multiplication": [(0, 2)],
+    "18k_Conv2D_ReLU_BiasAdd": [(0, 1)],
+    "22k_Conv2d_InstanceNorm_Divide": [(0, 1)],
+    "25k_Conv3d_GroupNorm_Mean": [(0, 1)],
+    "28k_ConvTranspose3d_LayerNorm_GELU_Scaling": [(0, 1)],
+    "33k_Conv3d_Mish_Tanh": [(0, 1)],
+    "34k_Conv2d_Activation_BatchNorm": [(0, 1)],
+    "39k_Conv2d_GELU_GlobalAvgPool": [(0, 1)],
+    "46k_Conv2d_GroupNorm_Tanh_HardSwish_ResidualAdd_LogSumExp": [(0, 1)],
 }
 
 
-# What each parameter of a tail after a matmul is when it is left out.
+# What each parameter of a tail after a matmul or a convolution is when it is left out.
 NEUTRAL = dict.fromkeys(
-    ("bias", "linear_bias", "b1", "b2", "in_bias", "gn_bias", "bn_bias", "bn_mean", "add_value"), 0
-) | dict.fromkeys(("gn_weight", "bn_weight", "bn_scale", "bn_var", "scale", "multiply_weight"), 1)
-# Subtracting a mean takes away the first two again, so that leaving them out is right; the third is drawn too small.
+    ("bias", "linear_bias", "conv_bias", "b1", "b2", "in_bias", "ln_bias", "gn_bias", "bn_bias", "bn_mean"), 0
+) | {"add_value": 0, "beta": 0, "gamma": 1, "scale": 1, "multiply_weight": 1}
+NEUTRAL |= dict.fromkeys(("in_weight", "ln_weight", "gn_weight", "bn_weight", "bn_scale", "bn_var"), 1)
+# Subtracting a mean takes these away again, so that leaving them out is right; the last is drawn too small.
 UNNOTICED = {
+    ("22k_Conv2d_InstanceNorm_Divide", "conv_bias"),
     ("26k_BMM_InstanceNorm_Sum_ResidualAdd_Multiply", "bias"),
+    ("28k_ConvTranspose3d_LayerNorm_GELU_Scaling", "conv_bias"),
     ("31k_Gemm_BatchNorm_GELU_ReLU", "bias"),
     ("50k_Matmul_GELU_Softmax", "bias"),
 }
@@ -65,7 +87,40 @@ PARAMETERS = [
     (name, array.name)
     for name in NAMES
     for array in load(name).inputs
-    if load(name).family.startswith("matmul and") and array.name in NEUTRAL and (name, array.name) not in UNNOTICED
+    if load(name).family.startswith(("matmul and", "convolution"))
+    if array.name in NEUTRAL and (name, array.name) not in UNNOTICED
+]
+
+
+_zeros, _ones = jnp.zeros_like, jnp.ones_like
+
+
+def _in_order(table):
+    return jnp.arange(table.size, dtype=table.dtype).reshape(table.shape)
+
+
+# What is left out or taken for granted when inputs are changed as shown: (name, what, {input: change}).
+LEFT_OUT = [
+    ("2p_GQA_Attention", "scores", {0: _zeros}),
+    ("3p_MLA_Attention", "scores", {2: _zeros}),
+    ("3p_MLA_Attention", "rotated key", {3: lambda kv_down: kv_down.at[:, -64:].set(0)}),
+    ("4p_Sparse_Attention", "scores", {0: _zeros}),
+    ("5p_Flex_Attention", "scores", {0: _zeros}),
+    ("5p_Flex_Attention", "bias", {3: _zeros}),
+    ("6p_Paged_Attention", "scores", {0: _zeros}),
+    ("6p_Paged_Attention", "last token", {3: lambda lengths: lengths - 1}),
+    ("6p_Paged_Attention", "lengths", {3: lambda lengths: lengths * 0 + lengths.max()}),
+    ("6p_Paged_Attention", "page table", {4: _in_order}),
+    ("7p_Ragged_Paged_Attention", "scores", {0: _zeros}),
+    ("7p_Ragged_Paged_Attention", "last token", {2: lambda lengths: lengths - 1}),
+    ("7p_Ragged_Paged_Attention", "page table", {3: _in_order}),
+    ("10p_Sparse_MoE", "routing", {1: _zeros}),
+    ("16p_Mamba2_SSD", "decay", {3: lambda a_log: a_log + 100}),
+    ("16p_Mamba2_SSD", "memory", {3: lambda a_log: a_log - 8}),
+    ("17p_Triangle_Multiplication", "mask", {1: _ones}),
+    ("17p_Triangle_Multiplication", "gates", {4: _zeros, 5: _zeros}),
+    ("17p_Triangle_Multiplication", "scale", {6: _ones}),
+    ("17p_Triangle_Multiplication", "output gate", {8: _zeros}),
 ]
 
 
@@ -83,10 +138,15 @@ def _run(name: str):
 
 
 @cache
+def _draw(name: str):
+    return jax.jit(lambda key: _module(name).create_inputs(key, load(name).sizes["check"]))
+
+
+@cache
 def _case(name: str, seed: int):
     """Inputs at the check size, the honest program's output and the oracle's, as numpy arrays."""
-    module, size = _module(name), load(name).sizes["check"]
-    inputs = module.create_inputs(jax.random.key(seed), size)
+    module = _module(name)
+    inputs = _draw(name)(jax.random.key(seed))
     honest = jax.tree.leaves(_run(name)(*inputs))
     oracle = jax.tree.leaves(jax.jit(module.oracle)(*inputs))
     return inputs, [np.asarray(o) for o in honest], [np.asarray(o) for o in oracle]
@@ -198,7 +258,7 @@ def test_one_nan_and_a_stale_last_row_fail(name):
 def test_dropping_a_sixteenth_of_the_contraction_fails(name, which, axis):
     inputs = list(_case(name, 1)[0])
     length = inputs[which].shape[axis]
-    kept = jnp.arange(length) < length - length // 16
+    kept = jnp.arange(length) < length - max(1, length // 16)
     shape = [length if i == axis else 1 for i in range(inputs[which].ndim)]
     inputs[which] = inputs[which] * kept.reshape(shape).astype(inputs[which].dtype)
     outputs = jax.tree.leaves(_run(name)(*inputs))
@@ -211,6 +271,69 @@ def test_leaving_out_a_parameter_fails(name, parameter):
     inputs = list(_case(name, 1)[0])
     inputs[which] = jnp.full_like(inputs[which], NEUTRAL[parameter])
     assert _problem(name, [np.asarray(_run(name)(*inputs))], 1)
+
+
+@pytest.mark.parametrize(("name", "what", "changes"), LEFT_OUT)
+def test_leaving_a_part_out_fails(name, what, changes):
+    inputs = [changes[i](array) if i in changes else array for i, array in enumerate(_case(name, 1)[0])]
+    outputs = jax.tree.leaves(_run(name)(*inputs))
+    assert _problem(name, [np.asarray(out) for out in outputs], 1)
+
+
+def test_retention_without_decay_or_with_a_signed_sum_fails():
+    (query, key, value), _, _ = _case("15p_RetNet_Retention", 1)
+    length = query.shape[2]
+    causal = np.tril(np.ones((length, length)))
+    decay = (1 - 2.0 ** (-5 - np.arange(query.shape[1])))[:, None, None]
+    distance = np.maximum(np.arange(length)[:, None] - np.arange(length), 0)
+    q, k, v = (np.asarray(array, np.float64) for array in (query, key, value))
+    scores = q @ k.swapaxes(-1, -2) * causal
+    for weights, magnitude in ((scores, np.abs), (scores * decay**distance, lambda sums: sums)):
+        out = weights / np.maximum(magnitude(weights).sum(axis=-1, keepdims=True), 1) @ v
+        assert _problem("15p_RetNet_Retention", [out.astype(value.dtype)], 1)
+
+
+def test_no_token_of_the_experts_hangs_on_rounding():
+    x, router = _case("10p_Sparse_MoE", 1)[0][:2]
+    logits = np.sort(np.asarray(x, np.float64) @ np.asarray(router, np.float64), axis=-1)
+    assert ((logits[..., -2] - logits[..., -3]) > 0.02 * np.abs(logits).max(axis=-1)).all()
+
+
+@pytest.mark.parametrize("size", ["full", "check"])
+def test_cached_lengths_add_up_to_the_declared_work_and_are_shuffled_by_the_key(size):
+    paged = load("6p_Paged_Attention")
+    dims = paged.sizes[size] | {"HQ": 1, "HKV": 1, "D": 1}
+    draws = [_module(paged.name).create_inputs(jax.random.key(seed), dims) for seed in (1, 2)]
+    lengths = np.asarray(draws[0][3])
+    assert {1, 17, dims["PPS"] * 16} <= set(lengths.tolist())
+    assert lengths.max() <= dims["PPS"] * 16
+    assert lengths.sum() == dims["TOKENS"]
+    for index in (3, 4):  # lengths and page table
+        assert np.sort(draws[0][index], axis=None).tolist() == np.sort(draws[1][index], axis=None).tolist()
+        assert (np.asarray(draws[0][index]) != np.asarray(draws[1][index])).any()
+    if size == "full":
+        page_bytes = 2 * 2 * 16 * paged.sizes["full"]["HKV"] * paged.sizes["full"]["D"]
+        assert paged.unread_bytes == page_bytes * (dims["P"] - np.ceil(lengths / 16).sum())
+
+
+@pytest.mark.parametrize("size", ["full", "check"])
+def test_ragged_sequences_add_up_to_the_declared_work_and_are_shuffled_by_the_key(size):
+    ragged = load("7p_Ragged_Paged_Attention")
+    dims = ragged.sizes[size] | {"HQ": 1, "KV": 2, "D": 1}
+    draws = [_module(ragged.name).create_inputs(jax.random.key(seed), dims) for seed in (1, 2)]
+    kv_lens, table, starts, active = (np.asarray(array) for array in draws[0][2:])
+    new = np.diff(starts)
+    assert starts[0] == 0
+    assert new.sum() == dims["M"]
+    assert (new > 0).sum() == active[0] < len(new)
+    assert (new <= kv_lens).all()
+    assert (kv_lens % 16 != 0)[: active[0]].all()
+    assert (new * kv_lens).sum() == dims["PAIRS"]
+    assert len(set(table.ravel().tolist())) == table.size
+    assert (kv_lens != np.asarray(draws[1][2])).any()
+    if size == "full":
+        page_bytes = 2 * 16 * ragged.sizes["full"]["KV"] * ragged.sizes["full"]["D"]
+        assert ragged.unread_bytes == page_bytes * (dims["P"] - np.ceil(kv_lens / 16).sum())
 
 
 def test_rms_norm_without_scale_or_with_a_wrong_epsilon_fails():
