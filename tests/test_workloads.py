@@ -79,6 +79,7 @@ NEUTRAL |= dict.fromkeys(("in_weight", "ln_weight", "gn_weight", "bn_weight", "b
 UNNOTICED = {
     ("22k_Conv2d_InstanceNorm_Divide", "conv_bias"),
     ("26k_BMM_InstanceNorm_Sum_ResidualAdd_Multiply", "bias"),
+    ("26k_BMM_InstanceNorm_Sum_ResidualAdd_Multiply", "in_weight"),
     ("28k_ConvTranspose3d_LayerNorm_GELU_Scaling", "conv_bias"),
     ("31k_Gemm_BatchNorm_GELU_ReLU", "bias"),
     ("50k_Matmul_GELU_Softmax", "bias"),
