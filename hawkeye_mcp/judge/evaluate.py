@@ -299,7 +299,7 @@ def _diagnosis(work: Work) -> Diagnosis | None:
     try:
         rows = [cell.row for cell in taxonomy.rows(work.tpu)]
     except (OSError, ValueError):  # a damaged cell is no reason to judge nothing
-        logger.exception("the cells of %s cannot be read", work.tpu)
+        logger.exception("what addresses findings on %s cannot be read", work.tpu)
         rows = []
     return diagnosis.diagnose(work.timing, work.workload, work.peaks, rows)
 
