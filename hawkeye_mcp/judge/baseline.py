@@ -3,8 +3,8 @@
 A static profile of an XLA program at its full size takes minutes and gigabytes, where it does not abort. So the
 program is compiled at full size for its operations and their HBM bytes, and profiled at two smaller values of one
 dimension along which its cost is linear (the workload's `[baseline]`); each operation's cycles go straight through
-the two. Where that cannot be done the operation counts with its HBM bytes alone: XLA's own estimates run up to six
-times too high on bandwidth-bound operations, and a baseline that is too slow would flatter every candidate. The whole
+the two. Where that cannot be done the operation counts with its HBM bytes alone: XLA's own estimates are far too
+high on bandwidth-bound operations, and a baseline that is too slow would flatter every candidate. The whole
 never takes less than the chip needs for the workload's FLOPs and bytes. Each operation names its method; a baseline in
 which any of these floors stands for a time is a lower bound, and so is every speedup over it.
 
@@ -23,7 +23,7 @@ import anyio
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hawkeye_mcp import content
+from hawkeye_mcp import content, state
 from hawkeye_mcp.evaluation import OpTime, Versions
 from hawkeye_mcp.judge.reason import lasting, reason, some
 from hawkeye_mcp.judge.workers import Worker, WorkerDied, WorkerError, WorkerPool, WorkerTimeout
@@ -98,10 +98,7 @@ def _read(path: Path) -> Any:
 
 def write_json(path: Path, value: Any) -> None:
     """Atomic: a reader sees the old file or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    new.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
-    new.replace(path)
+    state.write_atomically(path, json.dumps(value, indent=1) + "\n")
 
 
 async def compute(workload: Workload, tpu: str, versions: Versions, compilers: WorkerPool) -> Baseline:

@@ -19,7 +19,7 @@ from hawkeye_mcp.profiler.timing import Cost, floor_us, op_time, total_us
 # Below this share of the hardware's floor a time cannot be that of the whole work; the rest is room for rounding.
 IMPOSSIBLE = 0.9
 # Operations around the kernels are not profiled if XLA estimates that together they take less than this share of the
-# kernels' time: its estimates of copies run up to nine times too low.
+# kernels' time: its estimates of copies can be far too low.
 NEGLIGIBLE = 0.003
 LIMITS_S = {"compile": 180.0, "plan": 60.0, "predict": 240.0, "around": 120.0, "count": 240.0}
 
