@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from anyio.abc import TaskStatus
     from rich.console import Console
 
-    from hawkeye_mcp.evaluation import Evaluation, Profile
+    from hawkeye_mcp.evaluation import Evaluation
+    from hawkeye_mcp.profile import Profile
     from hawkeye_mcp.taxonomy import Cell
     from hawkeye_mcp.workloads import Workload
 

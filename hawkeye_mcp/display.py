@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hawkeye_mcp import taxonomy
-from hawkeye_mcp.evaluation import Correctness, Counter, Diagnosis, Evaluation, Profile, Timing, Versions
+from hawkeye_mcp.evaluation import Correctness, Diagnosis, Evaluation, Timing, Versions
+from hawkeye_mcp.profile import Count, Finding, Profile
 from hawkeye_mcp.taxonomy import Cell
 from hawkeye_mcp.workloads import Workload
 
@@ -44,12 +45,12 @@ def profile(found: Profile, console: Console) -> None:
     _headline(found, found.status, console)
     if found.timing:
         _timing(found.timing, console)
-    for title, counters in (("counter", found.counters), ("memory", found.memory)):
-        if counters:
-            _counters(title, counters, console)
+    if found.counters:
+        _counters(found.counters, console)
     console.print()
     _compiler(found.compiler_message, console)
-    _diagnosis(found.diagnosis, found.tpu, console)
+    for finding in found.findings:
+        _finding(finding, found.tpu, console)
     _line(console, "versions", _versions(found.versions))
 
 
@@ -122,10 +123,10 @@ def _correctness(found: Correctness) -> str:
     return "; ".join(parts)
 
 
-def _counters(title: str, counters: list[Counter], console: Console) -> None:
-    table = _table(title, ">value", "unit")
-    for counter in counters:
-        table.add_row(plain(counter.name), f"{counter.value:,.12g}", counter.unit)
+def _counters(counters: dict[str, Count], console: Console) -> None:
+    table = _table("counter", ">total", "unit")
+    for name, count in counters.items():
+        table.add_row(name, f"{count.total:,.12g}", count.unit)
     console.print()
     console.print(table)
 
@@ -139,6 +140,12 @@ def _diagnosis(found: Diagnosis | None, tpu: str, console: Console) -> None:
     for row in found.taxonomy_rows:
         if row in there:
             _line(console, "taxonomy", f"hawkeye taxonomy show {row} --tpu {tpu}")
+
+
+def _finding(found: Finding, tpu: str, console: Console) -> None:
+    _line(console, "diagnosis", found.text)
+    if found.taxonomy_row:
+        _line(console, "taxonomy", f"hawkeye taxonomy show {found.taxonomy_row} --tpu {tpu}")
 
 
 def _compiler(message: str | None, console: Console) -> None:

@@ -96,6 +96,12 @@ class Timing(Model):
     candidate_us: float | None
     baseline_us: float | None
     speedup: float | None = Field(description="baseline_us / candidate_us; null unless both have the same source")
+    candidate_interval_us: tuple[float, float] | None = Field(
+        None, description="where the true time lies in four of five cases, by the errors of such predictions so far"
+    )
+    baseline_interval_us: tuple[float, float] | None = None
+    speedup_interval: tuple[float, float] | None = None
+    indistinguishable: bool = Field(False, description="speedup_interval holds 1: neither is known to be faster")
     lower_bound: bool = Field(False, description="candidate_us is only a lower bound; notes say why.")
     baseline_lower_bound: bool = Field(
         False, description="baseline_us is only a lower bound, and so is the speedup: both are at least that."
@@ -150,28 +156,3 @@ class Evaluation(Model):
     @property
     def speedup(self) -> float | None:
         return self.timing.speedup if self.timing else None
-
-
-class Counter(Model):
-    name: str
-    value: float
-    unit: str
-
-
-class Profile(Model):
-    """A look into a candidate's kernels for one chip; predicted, from the compiler's own schedule."""
-
-    status: ProfileStatus
-    message: str
-    next_step: str
-    workload: str
-    tpu: str
-    kernel_sha256: str
-    isolation: str = Field(description="bubblewrap or rlimits: what stood around the candidate's Python")
-    artifact: ArtifactInfo | None = None
-    timing: Timing | None = None
-    counters: list[Counter] = []
-    memory: list[Counter] = []
-    diagnosis: Diagnosis | None = None
-    compiler_message: str | None = None
-    versions: Versions

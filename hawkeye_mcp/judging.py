@@ -8,7 +8,8 @@ from typing import Protocol
 import anyio
 from anyio.abc import TaskGroup
 
-from hawkeye_mcp.evaluation import Evaluation, Profile
+from hawkeye_mcp.evaluation import Evaluation
+from hawkeye_mcp.profile import Profile
 from hawkeye_mcp.workloads import Workload
 
 logger = logging.getLogger(__name__)

@@ -13,9 +13,10 @@ from anyio.to_thread import run_sync
 
 from hawkeye_mcp import calllog, kernels, pool
 from hawkeye_mcp.conditions import Condition
-from hawkeye_mcp.evaluation import Evaluation, Profile
+from hawkeye_mcp.evaluation import Evaluation
 from hawkeye_mcp.jobs import Job, Jobs
 from hawkeye_mcp.judging import JudgeHolder
+from hawkeye_mcp.profile import Profile
 from hawkeye_mcp.workloads import Workload
 
 _LOCK_RETRY_S = 0.2

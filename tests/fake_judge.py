@@ -20,20 +20,19 @@ from hawkeye_mcp.evaluation import (
     ArtifactInfo,
     Audit,
     Correctness,
-    Counter,
     Diagnosis,
     Evaluation,
     Kernel,
     OpTime,
     OutputError,
     OutsideOp,
-    Profile,
     Status,
     Timing,
     Versions,
 )
 from hawkeye_mcp.judge.verdict import NEXT_STEP
 from hawkeye_mcp.pool import sha256
+from hawkeye_mcp.profile import Count, Finding, Profile
 from hawkeye_mcp.workloads import Workload
 
 VERSIONS = Versions(hawkeye="0", jax="0", jaxlib="0", libtpu="0")
@@ -117,11 +116,12 @@ class FakeJudge:
             isolation=self.isolation,
             artifact=ArtifactInfo(sha256="a" * 64, bytes=1234),
             timing=_timing(said),
-            counters=[
-                Counter(name=f"counter {i}", value=i, unit="cycles") for i in range(400 if "huge" in said else 2)
-            ],
-            memory=[Counter(name="vmem", value=1024.0, unit="bytes")],
-            diagnosis=Diagnosis(findings=["MXU busy 12 %"], taxonomy_rows=["01_mxu_feed"]),
+            counters={
+                f"counter {i}": Count(total=i, per_step=i / 16, unit="cycles")
+                for i in range(900 if "huge" in said else 2)
+            },
+            vmem_bytes=1024,
+            findings=[Finding(text="MXU busy 12 %", counter="mxu_matmuls", taxonomy_row="01_mxu_feed")],
             versions=VERSIONS,
         )
 

@@ -22,10 +22,8 @@ from hawkeye_mcp.evaluation import (
     ArtifactInfo,
     Audit,
     Correctness,
-    Counter,
     Diagnosis,
     Evaluation,
-    Profile,
     ProfileStatus,
     Status,
 )
@@ -45,6 +43,7 @@ from hawkeye_mcp.judge.workers import (
     memory_bytes,
 )
 from hawkeye_mcp.kernels import sha256
+from hawkeye_mcp.profile import Finding, Profile
 from hawkeye_mcp.profiler import diagnosis
 from hawkeye_mcp.versions import versions
 from hawkeye_mcp.workloads import Size, Workload
@@ -129,7 +128,7 @@ class Judge:
             audit=work.audit,
             correctness=work.correctness,
             timing=work.timing,
-            diagnosis=_diagnosis(work),
+            diagnosis=_told(_findings(work)) if work.timing else None,
             compiler_message=outcome.compiler_message,
             versions=versions(),
             stages_s=work.stages_s,
@@ -144,16 +143,14 @@ class Judge:
         Without `counters` it answers with the time alone, some seconds sooner.
         """
         work = Work(source, workload, tpu, progress, verified=False)
-        counted: tuple[list[Counter], list[Counter]] = ([], [])
 
         async def stages() -> _Outcome:
             await self._trace(work)
             await self._audit(work)
             await self._predictor.predict(work)
             if counters:
-                nonlocal counted
                 with work.stage("count"):
-                    counted = await self._predictor.count(work)
+                    await self._predictor.count(work)
             return _Outcome(
                 "profiled",
                 "Profiled; whether its results are correct was not checked.",
@@ -170,10 +167,11 @@ class Judge:
             kernel_sha256=sha256(source),
             isolation=self.isolation,
             artifact=work.artifact,
+            predicted_us=work.timing.candidate_us if work.timing else None,
             timing=work.timing,
-            counters=counted[0],
-            memory=counted[1],
-            diagnosis=_diagnosis(work),
+            hbm_temp_bytes=work.hbm_temp_bytes,
+            **work.look,
+            findings=_findings(work),
             compiler_message=outcome.compiler_message,
             versions=versions(),
         )
@@ -293,15 +291,20 @@ class Judge:
         )
 
 
-def _diagnosis(work: Work) -> Diagnosis | None:
+def _findings(work: Work) -> list[Finding]:
     if not work.timing or not work.peaks:
-        return None
+        return []
     try:
         rows = [cell.row for cell in taxonomy.rows(work.tpu)]
     except (OSError, ValueError):  # a damaged cell is no reason to judge nothing
         logger.exception("what addresses findings on %s cannot be read", work.tpu)
         rows = []
     return diagnosis.diagnose(work.timing, work.workload, work.peaks, rows)
+
+
+def _told(findings: list[Finding]) -> Diagnosis:
+    rows = dict.fromkeys(finding.taxonomy_row for finding in findings if finding.taxonomy_row)
+    return Diagnosis(findings=[finding.text for finding in findings], taxonomy_rows=list(rows))
 
 
 async def _side_by_side(work: Work, *stages: Callable[[Work], Awaitable[None]]) -> None:

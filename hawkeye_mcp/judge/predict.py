@@ -7,13 +7,14 @@ from typing import Any
 
 import anyio
 
-from hawkeye_mcp.evaluation import Counter, Timing
+from hawkeye_mcp.evaluation import Timing
 from hawkeye_mcp.judge import hints
 from hawkeye_mcp.judge.baseline import Baselines
 from hawkeye_mcp.judge.reason import reason, some
 from hawkeye_mcp.judge.verdict import Verdict, first_line
 from hawkeye_mcp.judge.work import Work
 from hawkeye_mcp.judge.workers import Kind, WorkerDied, WorkerError, WorkerPool, WorkerTimeout
+from hawkeye_mcp.profile import Count
 from hawkeye_mcp.profiler.timing import Cost, floor_us, op_time, total_us
 
 # Below this share of the hardware's floor a time cannot be that of the whole work; the rest is room for rounding.
@@ -67,7 +68,7 @@ class Predictor:
                 hints.hint(text) or "",
                 text,
             )
-        work.peaks = compiled["peaks"]
+        work.peaks, work.hbm_temp_bytes = compiled["peaks"], compiled["hbm_temp_bytes"]
         kernels = replies["kernels"]
         costs = await self._costs(work, compiled["ops"], kernels, doubts)
         rates = {key: work.peaks[key] for key in ("clock_hz", "hbm_bytes_per_s")}
@@ -235,7 +236,8 @@ class Predictor:
             return {}
         return {op["name"]: op["profile_cycles"] for op in reply["ops"]}
 
-    async def count(self, work: Work) -> tuple[list[Counter], list[Counter]]:
+    async def count(self, work: Work) -> None:
+        """Set what the executed schedule shows."""
         try:
             reply = await self._pools["tracer"].call(
                 "count",
@@ -247,8 +249,9 @@ class Predictor:
         except (WorkerDied, WorkerTimeout, WorkerError) as error:
             if work.timing:
                 work.timing.notes.append(f"counters unavailable: {reason(error)}")
-            return [], []
-        return [Counter(**c) for c in reply["counters"]], [Counter(**c) for c in reply["memory"]]
+            return
+        counters = {c["name"]: Count(total=c["value"], unit=c["unit"]) for c in reply["counters"]}
+        work.look = {"counters": counters}
 
 
 def _floor_us(work: Work, kernels: list[dict[str, Any]]) -> tuple[float, str]:

@@ -4,6 +4,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from hawkeye_mcp.evaluation import ArtifactInfo, Audit, Correctness, Timing
 from hawkeye_mcp.workloads import Size, Workload
@@ -29,6 +30,8 @@ class Work:
     timing: Timing | None = None
     peaks: dict[str, float] = field(default_factory=dict)
     kernel_calls: list[int] = field(default_factory=list)
+    hbm_temp_bytes: int | None = None
+    look: dict[str, Any] = field(default_factory=dict)  # fields of the Profile that counting fills
     _open: list[str] = field(default_factory=list)
 
     @contextlib.contextmanager

@@ -2,18 +2,19 @@
 
 from collections.abc import Collection
 
-from hawkeye_mcp.evaluation import Diagnosis, Timing
+from hawkeye_mcp.evaluation import Timing
+from hawkeye_mcp.profile import Finding
 from hawkeye_mcp.workloads import Workload
 
 
-def diagnose(timing: Timing, workload: Workload, peaks: dict[str, float], rows: Collection[str]) -> Diagnosis:
+def diagnose(timing: Timing, workload: Workload, peaks: dict[str, float], rows: Collection[str]) -> list[Finding]:
     """Findings from a candidate's predicted operations; thresholds are where the named change can pay at all.
 
     rows: the taxonomy rows that exist for the chip; no other is named.
     """
     total = timing.candidate_us
     if not total:
-        return Diagnosis(findings=["No time could be predicted, so nothing is diagnosed."])
+        return [Finding(text="No time could be predicted, so nothing is diagnosed.")]
     compute_floor_us = workload.flops / peaks["bf16_flops_per_s"] * 1e6
     least_hbm_us = workload.least_bytes / peaks["hbm_bytes_per_s"] * 1e6
     moved = sum((op.hbm_bytes or 0) * op.calls for op in timing.ops)
@@ -56,13 +57,10 @@ def diagnose(timing: Timing, workload: Workload, peaks: dict[str, float], rows: 
             row = None
         found.append((schedule_us - ideal_us, text, row))
     if not found:
-        return Diagnosis(
-            findings=[
-                f"Within {100 * (total / ideal_us - 1):.0f} % of the binding ceiling ({ideal_us:.4g} us): little is left to gain."
-            ]
-        )
+        text = f"Within {100 * (total / ideal_us - 1):.0f} % of the binding ceiling ({ideal_us:.4g} us): little is left to gain."
+        return [Finding(text=text)]
     found.sort(key=lambda item: -item[0])
-    return Diagnosis(
-        findings=[text for _, text, _ in found[:3]],
-        taxonomy_rows=list(dict.fromkeys(row for _, _, row in found[:3] if row in rows)),
-    )
+    return [
+        Finding(text=text, costs_us=costs_us, taxonomy_row=row if row in rows else None)
+        for costs_us, text, row in found[:3]
+    ]

@@ -6,8 +6,9 @@ from mcp.server.mcpserver.context import Context
 from mcp.types import CallToolResult
 
 from hawkeye_mcp import jobs
-from hawkeye_mcp.evaluation import Evaluation, Profile
+from hawkeye_mcp.evaluation import Evaluation
 from hawkeye_mcp.jobs import Job
+from hawkeye_mcp.profile import Profile
 from hawkeye_mcp.submissions import App
 from hawkeye_mcp.tools import reports
 

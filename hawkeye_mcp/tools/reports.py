@@ -12,7 +12,8 @@ from pydantic import BaseModel, Field
 
 from hawkeye_mcp import calllog
 from hawkeye_mcp.conditions import Condition, shows
-from hawkeye_mcp.evaluation import Audit, Correctness, Counter, Diagnosis, Evaluation, Profile, Timing
+from hawkeye_mcp.evaluation import Audit, Correctness, Evaluation, Timing
+from hawkeye_mcp.profile import Profile
 
 # Codex cuts the middle out of anything above about 12 kB; the rest is room for the client's own framing.
 LARGEST_BYTES = 11_000
@@ -65,7 +66,6 @@ class ProfileReport(Report):
     """A look into one kernel's schedule."""
 
     counters: dict[str, float] = {}
-    memory: dict[str, float] = {}
     ops: list[str] = []
 
 
@@ -110,8 +110,7 @@ def of_profile(profile: Profile, condition: Condition, *, job_id: str, full: str
         **_common(profile, condition),
         job_id=job_id,
         full=full,
-        counters=_named(profile.counters),
-        memory=_named(profile.memory),
+        counters={name: count.total for name, count in profile.counters.items()},
         ops=[
             f"{op.name}: {op.us:.4g} us x{op.calls}, {op.kind}, bound by {op.bound}, {op.method}"
             for op in (profile.timing.ops if profile.timing else [])
@@ -122,8 +121,10 @@ def of_profile(profile: Profile, condition: Condition, *, job_id: str, full: str
 def whole_json(outcome: Evaluation | Profile, condition: Condition) -> str:
     """The whole result, without what the condition withholds."""
     whole = outcome.model_dump(mode="json") | _told(outcome)
-    if whole["diagnosis"] and not shows(condition, "taxonomy"):
-        del whole["diagnosis"]["taxonomy_rows"]
+    if not shows(condition, "taxonomy"):
+        for told in (whole.get("diagnosis") or {}, *whole.get("findings", [])):
+            told.pop("taxonomy_rows", None)
+            told.pop("taxonomy_row", None)
     return json.dumps(whole, indent=1, ensure_ascii=False)
 
 
@@ -136,7 +137,7 @@ def _told(outcome: Evaluation | Profile) -> dict[str, str]:
 
 def _common(outcome: Evaluation | Profile, condition: Condition) -> dict[str, Any]:
     timing = outcome.timing or Timing(source=None, candidate_us=None, baseline_us=None, speedup=None)
-    diagnosis = outcome.diagnosis or Diagnosis(findings=[])
+    findings, rows = _diagnosis(outcome)
     fields: dict[str, Any] = {
         "status": outcome.status,
         **_told(outcome),
@@ -149,18 +150,22 @@ def _common(outcome: Evaluation | Profile, condition: Condition) -> dict[str, An
         "source": timing.source,
         "lower_bound": timing.lower_bound,
         "baseline_lower_bound": timing.baseline_lower_bound,
-        "diagnosis": diagnosis.findings,
+        "diagnosis": findings,
         "compiler_message": outcome.compiler_message or "",
         "isolation": outcome.isolation,
         "artifact_sha256": outcome.artifact.sha256 if outcome.artifact else "",
     }
     if shows(condition, "taxonomy"):
-        fields["taxonomy_rows"] = diagnosis.taxonomy_rows
+        fields["taxonomy_rows"] = rows
     return fields
 
 
-def _named(counters: list[Counter]) -> dict[str, float]:
-    return {f"{c.name} ({c.unit})" if c.unit else c.name: c.value for c in counters}
+def _diagnosis(outcome: Evaluation | Profile) -> tuple[list[str], list[str]]:
+    """The findings' texts, and the rows that address them."""
+    if isinstance(outcome, Evaluation):
+        return (outcome.diagnosis.findings, outcome.diagnosis.taxonomy_rows) if outcome.diagnosis else ([], [])
+    rows = dict.fromkeys(found.taxonomy_row for found in outcome.findings if found.taxonomy_row)
+    return [found.text for found in outcome.findings], list(rows)
 
 
 def _correctness(found: Correctness | None) -> str:

@@ -7,8 +7,8 @@ from mcp.server.mcpserver.resources import FunctionResource
 
 from hawkeye_mcp import conditions, workloads
 from hawkeye_mcp.chips import DEFAULT_TPU
-from hawkeye_mcp.evaluation import Profile
 from hawkeye_mcp.jobs import UnknownJob
+from hawkeye_mcp.profile import Profile
 from hawkeye_mcp.submissions import App, Settings
 from hawkeye_mcp.tools import arguments, reports
 from hawkeye_mcp.tools.answering import app_of

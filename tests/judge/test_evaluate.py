@@ -24,14 +24,14 @@ def test_a_damaged_cell_takes_nothing_but_its_row_from_the_diagnosis(monkeypatch
     )  # fmt: skip
     work.timing = Timing(source="predicted", candidate_us=9e3, baseline_us=None, speedup=None, ops=[op])
     work.peaks = PEAKS
-    whole = evaluate._diagnosis(work)
-    assert whole.taxonomy_rows == ["01_mxu_feed"]
+    (whole,) = evaluate._findings(work)
+    assert whole.taxonomy_row == "01_mxu_feed"
 
     def broken(tpu: str) -> None:
         raise ValueError("config.json is not JSON")
 
     monkeypatch.setattr(taxonomy, "rows", broken)
-    assert evaluate._diagnosis(work) == whole.model_copy(update={"taxonomy_rows": []})
+    assert evaluate._findings(work) == [whole.model_copy(update={"taxonomy_row": None})]
 
 
 @pytest.mark.anyio
