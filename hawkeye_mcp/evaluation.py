@@ -91,6 +91,44 @@ class OpTime(Model):
     bound: Literal["static_schedule", "hbm"]
 
 
+class Interval(Model):
+    """A median over the rounds with its percentile bootstrap interval at 95 %."""
+
+    median: float
+    low: float
+    high: float
+
+
+class Side(Model):
+    """Device times of one program, one sample a round."""
+
+    us: Interval
+    samples_us: list[float] = Field(description="Device time per call, the mean over the calls of one round, by round.")
+    wall_us: list[float] = Field(description="Wall-clock time per call of the same rounds, with dispatch.")
+    started_s: list[float] = Field(description="When each round's calls began, in seconds after the first.")
+    calls: int = Field(description="Calls per round.")
+    compile_s: float | None = Field(description="Seconds to compile it; null for the control, which is the baseline.")
+
+
+class Measurement(Model):
+    """Candidate and XLA baseline timed in turn on one device. Nothing in here is predicted."""
+
+    device: str = Field(description="What jax calls the device that ran both; times are per JAX device.")
+    runtime: str = Field(description="Version of the runtime that ran them, in its own words.")
+    verdict: Literal["faster", "slower", "indistinguishable", "void"]
+    why: str
+    candidate: Side
+    baseline: Side
+    control: Side = Field(description="The baseline once more, as if it were another program.")
+    speedup: Interval = Field(description="baseline / candidate, paired by round; claimed only where verdict says so.")
+    control_ratio: Interval = Field(description="control / baseline, paired by round: 1 but for noise.")
+    noise: float = Field(description="Share by which a ratio may differ from 1 and mean nothing.")
+    dispatch_us: float = Field(description="Wall-clock time of one call of a trivial program; no device time has it.")
+    order: list[list[str]] = Field(description="The sides of each round in the order in which they ran.")
+    seed: int = Field(description="Of the order and of the bootstrap.")
+    input_seeds: list[int] = Field(description="Seeds of the sets of inputs that the calls went through in turn.")
+
+
 class Timing(Model):
     source: Literal["predicted", "measured"] | None
     candidate_us: float | None
@@ -109,6 +147,7 @@ class Timing(Model):
     ops: list[OpTime] = []
     baseline_method: str | None = None
     notes: list[str] = []
+    measurement: Measurement | None = Field(None, description="What a measured time rests on; also of a void one.")
 
 
 class Versions(Model):
@@ -147,6 +186,9 @@ class Evaluation(Model):
     audit: Audit | None = None
     correctness: Correctness | None = None
     timing: Timing | None = None
+    predicted: Timing | None = Field(
+        None, description="The prediction, where the timing was measured; no figure of the one is set against the other."
+    )
     diagnosis: Diagnosis | None = None
     compiler_message: str | None = Field(None, description="The TPU compiler's own words, verbatim.")
     versions: Versions
