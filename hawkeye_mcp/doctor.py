@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from hawkeye_mcp import content, state, taxonomy, workloads
+from hawkeye_mcp import attached, content, state, taxonomy, workloads
 from hawkeye_mcp.candidate import isolation
 from hawkeye_mcp.chips import CHIPS, Chip
 from hawkeye_mcp.judge.workers import environment
@@ -233,17 +233,10 @@ _NAMESPACE_SWITCHES = (
 
 
 def tpu(root: Path = Path("/")) -> Check:
-    """Whether a TPU is attached. Times are predicted either way: this version does not measure on it yet.
-
-    A vfio group counts only beside a PCI device of Google's: other devices are passed through the same way.
-    """
-    nodes = [*(root / "dev").glob("accel*"), *(root / "dev/accel").glob("accel*")]
-    nodes = [node for node in nodes if not node.is_dir()]
-    vendors = [file.read_text().strip() for file in (root / "sys/bus/pci/devices").glob("*/vendor")]
-    if "0x1ae0" in vendors:
-        nodes += (root / "dev/vfio").glob("[0-9]*")
-    if nodes:
-        return Check(name="TPU", ok=True, level="optional", found=f"{len(nodes)} device(s); timing is still predicted")
+    """Whether a TPU is attached: kernels for its generation are then timed on it."""
+    if nodes := attached.tpus(root):
+        found = f"{len(nodes)} device(s): times for their generation are measured (not yet tried on a TPU)"
+        return Check(name="TPU", ok=True, level="optional", found=found)
     return Check(
         name="TPU",
         ok=False,

@@ -133,13 +133,20 @@ class Timing(Model):
     source: Literal["predicted", "measured"] | None
     candidate_us: float | None
     baseline_us: float | None
-    speedup: float | None = Field(description="baseline_us / candidate_us; null unless both have the same source")
+    speedup: float | None = Field(
+        description="baseline_us / candidate_us; of measured times the median over the rounds. Null unless both have the same "
+        "source, and where noise explains a measured one.",
+    )
     candidate_interval_us: tuple[float, float] | None = Field(
-        None, description="where the true time lies in four of five cases, by the errors of such predictions so far"
+        None,
+        description="where the true time lies in four of five cases, by the errors of such predictions so far; of a "
+        "measured time its bootstrap interval at 95 %",
     )
     baseline_interval_us: tuple[float, float] | None = None
     speedup_interval: tuple[float, float] | None = None
-    indistinguishable: bool = Field(False, description="speedup_interval holds 1: neither is known to be faster")
+    indistinguishable: bool = Field(
+        False, description="speedup_interval holds 1, or what noise explains: neither is known to be faster"
+    )
     lower_bound: bool = Field(False, description="candidate_us is only a lower bound; notes say why.")
     baseline_lower_bound: bool = Field(
         False, description="baseline_us is only a lower bound, and so is the speedup: both are at least that."
@@ -187,7 +194,8 @@ class Evaluation(Model):
     correctness: Correctness | None = None
     timing: Timing | None = None
     predicted: Timing | None = Field(
-        None, description="The prediction, where the timing was measured; no figure of the one is set against the other."
+        None,
+        description="The prediction, where the timing was measured; no figure of the one is set against the other.",
     )
     diagnosis: Diagnosis | None = None
     compiler_message: str | None = Field(None, description="The TPU compiler's own words, verbatim.")

@@ -71,13 +71,16 @@ def kind() -> dict[str, Any]:
 def measure(
     workload: str, size: workloads.Size, artifact_b64: str, least_us: float, ceiling: str, repeats: int = rounds.ROUNDS
 ) -> dict[str, Any]:
-    """Time an artifact for this machine's device against the workload's baseline: a Measurement.
+    """Time an artifact for this machine's device against the workload's baseline.
 
     least_us, ceiling: the time that the hardware cannot do the work in less than, and the resource that says so.
 
+    Returns:
+        {"measurement": a Measurement}, or {"runtime_error": why} if the artifact does not run with nothing beside it.
+
     Raises:
         Unmeasurable: the profiler did not see what ran.
-        Exception: whatever jax raises on a program that does not compile or run on this device.
+        Exception: whatever jax raises on a baseline that does not run on this device.
     """
     program = artifact.read(base64.b64decode(artifact_b64))
     with _alone():
@@ -89,9 +92,15 @@ def measure(
         draw = jax.jit(lambda key: module.create_inputs(key, dims))
         shapes = jax.eval_shape(draw, jax.random.key(0))
         plain = export.export(jax.jit(module.workload), platforms=[device.platform])(*shapes)
-        timed = {"candidate": _compiled(program.exported), "baseline": _compiled(plain)}
         seeds = [secrets.randbits(32) for _ in range(_input_sets(device, shapes))]
-        inputs = [jax.block_until_ready(draw(jax.random.key(seed))) for seed in seeds]
+        inputs = [draw(jax.random.key(seeds[0]))]
+        try:
+            candidate = _compiled(program.exported)
+            jax.block_until_ready(candidate.run(*inputs[0]))
+        except jax.errors.JaxRuntimeError as error:
+            return {"runtime_error": f"{error}"[:4000]}
+        timed = {"candidate": candidate, "baseline": _compiled(plain)}
+        inputs += [draw(jax.random.key(seed)) for seed in seeds[1:]]
         dispatch_us = _dispatch_us()
         for one in timed.values():
             one.calls = _calls(one.run, inputs)
@@ -104,7 +113,7 @@ def measure(
     speedup = rounds.ratio(timed["baseline"].samples_us, timed["candidate"].samples_us, seed)
     control_ratio = rounds.ratio(timed["control"].samples_us, timed["baseline"].samples_us, seed)
     verdict, why = rounds.conclude(sides, speedup, control_ratio, least_us, ceiling)
-    return Measurement(
+    found = Measurement(
         device=device.device_kind,
         runtime=" ".join(device.client.platform_version.split()),
         verdict=verdict,
@@ -117,7 +126,8 @@ def measure(
         order=order,
         seed=seed,
         input_seeds=seeds,
-    ).model_dump(mode="json")
+    )
+    return {"measurement": found.model_dump(mode="json")}
 
 
 @contextlib.contextmanager

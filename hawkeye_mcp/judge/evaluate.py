@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from hawkeye_mcp import taxonomy
+from hawkeye_mcp import attached, taxonomy
 from hawkeye_mcp.candidate import isolation
 from hawkeye_mcp.candidate.sandbox import Limits, SandboxPool
 from hawkeye_mcp.chips import CHIPS
@@ -24,11 +24,15 @@ from hawkeye_mcp.evaluation import (
     Correctness,
     Diagnosis,
     Evaluation,
+    Interval,
+    Measurement,
     ProfileStatus,
     Status,
+    Timing,
 )
 from hawkeye_mcp.judge import hints
 from hawkeye_mcp.judge.baseline import Baselines
+from hawkeye_mcp.judge.measure import Measurer
 from hawkeye_mcp.judge.predict import Predictor
 from hawkeye_mcp.judge.verdict import NEXT_STEP, SandboxReply, Verdict, first_verdict, leaves
 from hawkeye_mcp.judge.work import Progress, Work
@@ -77,6 +81,7 @@ class Judge:
     def __init__(self, sandboxes: SandboxPool, pools: Mapping[Kind, WorkerPool]) -> None:
         self._sandboxes, self._pools = sandboxes, pools
         self._predictor = Predictor(pools, Baselines(pools["compiler"], versions()))
+        self._measurer = Measurer(attached=bool(attached.tpus()))
 
     @property
     def isolation(self) -> str:
@@ -108,6 +113,8 @@ class Judge:
             await self._trace(work)
             await self._audit(work)
             await _side_by_side(work, self._verify, self._predictor.predict)
+            if work.correctness and work.correctness.ok:
+                await self._measurer.measure(work)
             return _conclude(work)
 
         start = time.monotonic()
@@ -128,6 +135,7 @@ class Judge:
             audit=work.audit,
             correctness=work.correctness,
             timing=work.timing,
+            predicted=work.predicted,
             diagnosis=_told(_findings(work)) if work.timing else None,
             compiler_message=outcome.compiler_message,
             versions=versions(),
@@ -292,14 +300,15 @@ class Judge:
 
 
 def _findings(work: Work) -> list[Finding]:
-    if not work.timing or not work.peaks:
+    timing = work.predicted or work.timing  # a measured time says nothing of where it goes
+    if not timing or not work.peaks:
         return []
     try:
         rows = [cell.row for cell in taxonomy.rows(work.tpu)]
     except (OSError, ValueError):  # a damaged cell is no reason to judge nothing
         logger.exception("what addresses findings on %s cannot be read", work.tpu)
         rows = []
-    return diagnosis.diagnose(work.timing, work.workload, work.peaks, rows)
+    return diagnosis.diagnose(timing, work.workload, work.peaks, rows)
 
 
 def _told(findings: list[Finding]) -> Diagnosis:
@@ -338,8 +347,11 @@ def _conclude(work: Work) -> _Outcome:
         return _Outcome("incorrect", message, NEXT_STEP["incorrect"])
     message = f"Correct on {correctness.seeds} fresh draws at {correctness.size} size ({correctness.gate})."
     if timing.candidate_us is None:
-        message += f" No time could be predicted: {'; '.join(timing.notes) or 'unknown'}."
+        how = "measured" if timing.measurement else "predicted"
+        message += f" No time could be {how}: {'; '.join(timing.notes) or 'unknown'}."
         return _Outcome("correct", message, NEXT_STEP["correct"])
+    if timing.measurement:
+        return _Outcome("correct", f"{message} {_measured(timing, timing.measurement)}", NEXT_STEP["correct"])
     message += f" Predicted {timing.candidate_us:.5g} us on {work.tpu}"
     if timing.speedup is not None:
         least = "at least " if timing.baseline_lower_bound else ""
@@ -350,6 +362,19 @@ def _conclude(work: Work) -> _Outcome:
     elif timing.lower_bound:
         message += " at least; no speedup is claimed, the notes on the time say why"
     return _Outcome("correct", message + ".", NEXT_STEP["correct"])
+
+
+def _measured(timing: Timing, found: Measurement) -> str:
+    def shown(value: float, interval: Interval, unit: str) -> str:
+        return f"{value:.5g}{unit} (95 % interval {interval.low:.5g} to {interval.high:.5g})"
+
+    took = shown(found.candidate.us.median, found.candidate.us, " us")
+    baseline = shown(found.baseline.us.median, found.baseline.us, " us")
+    if timing.speedup is None:
+        compared = f"indistinguishable from the XLA baseline's {baseline}: {found.why}"
+    else:
+        compared = f"{shown(timing.speedup, found.speedup, ' times')} the speed of the XLA baseline, {baseline}"
+    return f"Measured {took} on one {found.device}, {compared}."
 
 
 def _shapes(arrays: list[tuple[tuple[int, ...], str]]) -> str:

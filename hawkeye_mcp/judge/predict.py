@@ -75,7 +75,7 @@ class Predictor:
         ops = [time for cost in costs if (time := op_time(cost, **rates)) and (time.us or time.hbm_floor_us)]
         complete = bool(kernels) and all(k["cycles"] is not None for k in kernels)
         predicted_us = total_us(ops) if complete else None
-        least_us, ceiling = _floor_us(work, kernels)
+        least_us, ceiling = work.floor = _floor_us(work, kernels)
         candidate_us = predicted_us
         impossible = False
         if predicted_us is not None and predicted_us < least_us:

@@ -1,8 +1,8 @@
 """The inside of a worker process: one JSON request a line in, one JSON reply a line out.
 
 `python -m hawkeye_mcp.judge.service KIND` with KIND "verifier" (jax on the CPU), "compiler" (libtpu, nothing dumped),
-"profiler" (libtpu with its static profile) or "tracer" (the profile and every executed bundle). No candidate Python
-is ever in these processes: they see artifacts. They end when their stdin closes, also in the middle of a request.
+"profiler" (libtpu with its static profile), "tracer" (the profile and every executed bundle) or "device" (this
+machine's TPU itself). No candidate Python is ever in these processes: they see artifacts. They end when their stdin closes, also in the middle of a request.
 """
 
 import contextlib
@@ -28,6 +28,10 @@ def handlers(kind: str) -> dict[str, Handler]:
         from hawkeye_mcp.judge import verify
 
         return verify.HANDLERS
+    if kind == "device":
+        from hawkeye_mcp.judge import device
+
+        return device.HANDLERS
     from hawkeye_mcp.judge import compiler
 
     return compiler.HANDLERS
@@ -45,7 +49,8 @@ def forget(kind: str) -> None:
 
 def main() -> None:
     kind, memory_bytes = sys.argv[1], int(sys.argv[2])
-    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    if kind != "device":  # whose runtime may map the device's memory beside the machine's
+        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(OSError):  # if memory runs out, this goes before the server and after the sandboxes
         Path("/proc/self/oom_score_adj").write_text("500")

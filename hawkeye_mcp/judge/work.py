@@ -28,6 +28,8 @@ class Work:
     artifact: ArtifactInfo | None = None
     correctness: Correctness | None = None
     timing: Timing | None = None
+    predicted: Timing | None = None  # set once timing is measured
+    floor: tuple[float, str] | None = None  # the least time in us that the chip needs, and the resource that says so
     peaks: dict[str, float] = field(default_factory=dict)
     kernel_calls: list[int] = field(default_factory=list)
     hbm_temp_bytes: int | None = None

@@ -16,7 +16,7 @@ import anyio
 import anyio.abc
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-Kind = Literal["verifier", "compiler", "profiler", "tracer"]
+Kind = Literal["verifier", "compiler", "profiler", "tracer", "device"]
 REPLY_BYTES = 256 << 20
 
 _LIBTPU_ENVIRONMENT = {
@@ -84,6 +84,9 @@ def environment(kind: Kind, dump: Path) -> dict[str, str]:
         base["PYTHONPATH"] = os.environ["PYTHONPATH"]
     if kind == "verifier":
         return base
+    if kind == "device":  # the machine's own TPU as the machine describes it; no flags, so that nothing changes programs
+        described = {name: value for name, value in os.environ.items() if name.startswith("TPU_")}
+        return base | described | {"JAX_PLATFORMS": "tpu", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"}
     flags = []
     if kind in ("profiler", "tracer"):
         flags.append(f"--xla_jf_dump_static_llo_profile_to={dump}")
