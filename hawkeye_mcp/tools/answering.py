@@ -10,7 +10,7 @@ from hawkeye_mcp.evaluation import Evaluation
 from hawkeye_mcp.jobs import Job
 from hawkeye_mcp.profile import Profile
 from hawkeye_mcp.submissions import App
-from hawkeye_mcp.tools import reports
+from hawkeye_mcp.tools import profile_report, reports
 
 DEFAULT_WAIT_S = 45.0
 # Many clients give a call 60 s, and progress does not extend that.
@@ -53,11 +53,11 @@ def report(app: App, job: Job[Evaluation | Profile]) -> reports.Report:
             job.result, condition, job_id=job.id, cached=False, evaluations_left=app.evaluations_left()
         )
     if isinstance(job.result, Profile):
-        return reports.of_profile(job.result, condition, job_id=job.id, full=f"profile://{job.id}")
+        return profile_report.of_profile(job.result, condition, job_id=job.id, full=f"profile://{job.id}")
     status, message, next_step = _unfinished(job)
     fields = {"status": status, "message": message, "next_step": next_step, "job_id": job.id, **job.subject}
     if job.kind == "profile":
-        return reports.profile_model(condition).model_validate(fields)
+        return profile_report.profile_model(condition).model_validate(fields)
     return reports.evaluation_model(condition).model_validate(fields | {"evaluations_left": app.evaluations_left()})
 
 

@@ -90,21 +90,34 @@ def flat_tool(
     model = tool.fn_metadata.arg_model
     model.model_config["extra"] = "forbid"
     model.model_rebuild(force=True)
-    tool.parameters = _without_titles(model.model_json_schema(by_alias=True))
+    tool.parameters = _slim(model.model_json_schema(by_alias=True), "title")
     if tool.fn_metadata.output_schema is not None:
-        tool.fn_metadata.output_schema = _without_titles(tool.fn_metadata.output_schema)
+        # an answer has every field, so the defaults say nothing
+        tool.fn_metadata.output_schema = _slim(tool.fn_metadata.output_schema, "title", "default")
     return tool
 
 
-def _without_titles(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema without pydantic's titles, which repeat the names in other letters."""
-    slim = {key: value for key, value in schema.items() if key != "title"}
+def _slim(schema: dict[str, Any], *dropped: str) -> dict[str, Any]:
+    """The schema of an object without these keywords in it and in its properties, and with short nullable types.
+
+    pydantic's titles repeat the names in other letters.
+    """
+    slim = {key: value for key, value in schema.items() if key not in dropped}
     if "properties" in slim:
         slim["properties"] = {
-            name: {key: value for key, value in field.items() if key != "title"}
+            name: {key: value for key, value in _nullable(field).items() if key not in dropped}
             for name, field in slim["properties"].items()
         }
     return slim
+
+
+def _nullable(field: dict[str, Any]) -> dict[str, Any]:
+    """`anyOf` a type and null as one type with two names, which says the same in half the letters."""
+    first, *others = field.get("anyOf") or [{}]
+    if others != [{"type": "null"}] or "type" not in first:
+        return field
+    rest = {key: value for key, value in field.items() if key != "anyOf"}
+    return {**first, "type": [first["type"], "null"], **rest}
 
 
 def workload(settings: Settings, name: str) -> Workload:

@@ -4,7 +4,7 @@ from mcp.server.mcpserver.context import Context
 from mcp.types import CallToolResult, ToolAnnotations
 
 from hawkeye_mcp.submissions import App, Settings, start_profile
-from hawkeye_mcp.tools import arguments, reports
+from hawkeye_mcp.tools import arguments, profile_report
 from hawkeye_mcp.tools.answering import DEFAULT_WAIT_S, answer, app_of
 
 DESCRIPTION = (
@@ -34,5 +34,5 @@ def build(settings: Settings) -> arguments.FlatTool:
         title="Profile a kernel",
         description=DESCRIPTION,
         annotations=ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False),
-        output=reports.profile_model(settings.condition),
+        output=profile_report.published(settings.condition),
     )

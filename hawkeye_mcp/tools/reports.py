@@ -1,13 +1,13 @@
 """What evaluate_kernel, profile and job answer: flat, and always small enough for every client to show whole.
 
 The text channel and the structured channel carry the same JSON. What does not fit is cut, `truncated` says
-so, and the whole evaluation is a resource.
+so, and the whole result is a resource. What a profile's answer says is in profile_report.py.
 """
 
 import json
 from typing import Any, TypeVar
 
-from mcp.types import CallToolResult, ResourceLink, TextContent
+from mcp.types import CallToolResult, ContentBlock, ResourceLink, TextContent
 from pydantic import BaseModel, Field
 
 from hawkeye_mcp import calllog
@@ -41,10 +41,12 @@ class Report(BaseModel):
     speedup: float | None = Field(None, description="baseline_us / candidate_us")
     candidate_us: float | None = None
     baseline_us: float | None = None
+    candidate_interval_us: list[float] | None = Field(None, description="four of five such predictions lie in it")
+    speedup_interval: list[float] | None = None
+    indistinguishable: bool = Field(False, description="speedup_interval holds 1")
     source: str | None = Field(None, description="predicted or measured")
     lower_bound: bool = Field(False, description="candidate_us is only a lower bound")
     baseline_lower_bound: bool = Field(False, description="baseline_us is only a floor")
-    diagnosis: list[str] = []
     compiler_message: str = ""
     isolation: str = Field("", description="bubblewrap or rlimits")
     artifact_sha256: str = ""
@@ -57,23 +59,13 @@ class EvaluationReport(Report):
 
     evaluation_id: str = ""
     cached: bool = Field(False, description="an earlier verdict on the same text")
+    diagnosis: list[str] = []
     correctness: str = ""
     audit: str = ""
     evaluations_left: int | None = None
 
 
-class ProfileReport(Report):
-    """A look into one kernel's schedule."""
-
-    counters: dict[str, float] = {}
-    ops: list[str] = []
-
-
 class EvaluationReportWithRows(EvaluationReport):
-    taxonomy_rows: list[str] = Field([], description="cells that address the diagnosis")
-
-
-class ProfileReportWithRows(ProfileReport):
     taxonomy_rows: list[str] = Field([], description="cells that address the diagnosis")
 
 
@@ -84,37 +76,23 @@ def evaluation_model(condition: Condition) -> type[EvaluationReport]:
     return EvaluationReportWithRows if shows(condition, "taxonomy") else EvaluationReport
 
 
-def profile_model(condition: Condition) -> type[ProfileReport]:
-    return ProfileReportWithRows if shows(condition, "taxonomy") else ProfileReport
-
-
 def of_evaluation(
     evaluation: Evaluation, condition: Condition, *, job_id: str, cached: bool, evaluations_left: int | None
 ) -> EvaluationReport:
     """The report of a finished evaluation, as the condition may see it."""
+    found = evaluation.diagnosis
+    fields: dict[str, Any] = {"taxonomy_rows": found.taxonomy_rows if found else []}
     return evaluation_model(condition)(
-        **_common(evaluation, condition),
+        **common(evaluation),
+        **(fields if shows(condition, "taxonomy") else {}),
         job_id=job_id,
         evaluation_id=evaluation.id,
         cached=cached,
+        diagnosis=found.findings if found else [],
         correctness=_correctness(evaluation.correctness),
         audit=_audit(evaluation.audit),
         evaluations_left=evaluations_left,
         full=f"evaluation://{evaluation.id}",
-    )
-
-
-def of_profile(profile: Profile, condition: Condition, *, job_id: str, full: str) -> ProfileReport:
-    """The report of a finished profile, as the condition may see it; full: the resource with the whole."""
-    return profile_model(condition)(
-        **_common(profile, condition),
-        job_id=job_id,
-        full=full,
-        counters={name: count.total for name, count in profile.counters.items()},
-        ops=[
-            f"{op.name}: {op.us:.4g} us x{op.calls}, {op.kind}, bound by {op.bound}, {op.method}"
-            for op in (profile.timing.ops if profile.timing else [])
-        ],
     )
 
 
@@ -135,10 +113,10 @@ def _told(outcome: Evaluation | Profile) -> dict[str, str]:
     return {"message": outcome.message, "next_step": outcome.next_step}
 
 
-def _common(outcome: Evaluation | Profile, condition: Condition) -> dict[str, Any]:
+def common(outcome: Evaluation | Profile) -> dict[str, Any]:
+    """The fields of a Report; none of them depends on the condition."""
     timing = outcome.timing or Timing(source=None, candidate_us=None, baseline_us=None, speedup=None)
-    findings, rows = _diagnosis(outcome)
-    fields: dict[str, Any] = {
+    return {
         "status": outcome.status,
         **_told(outcome),
         "workload": outcome.workload,
@@ -147,25 +125,16 @@ def _common(outcome: Evaluation | Profile, condition: Condition) -> dict[str, An
         "speedup": timing.speedup,
         "candidate_us": timing.candidate_us,
         "baseline_us": timing.baseline_us,
+        "candidate_interval_us": timing.candidate_interval_us,
+        "speedup_interval": timing.speedup_interval,
+        "indistinguishable": timing.indistinguishable,
         "source": timing.source,
         "lower_bound": timing.lower_bound,
         "baseline_lower_bound": timing.baseline_lower_bound,
-        "diagnosis": findings,
         "compiler_message": outcome.compiler_message or "",
         "isolation": outcome.isolation,
         "artifact_sha256": outcome.artifact.sha256 if outcome.artifact else "",
     }
-    if shows(condition, "taxonomy"):
-        fields["taxonomy_rows"] = rows
-    return fields
-
-
-def _diagnosis(outcome: Evaluation | Profile) -> tuple[list[str], list[str]]:
-    """The findings' texts, and the rows that address them."""
-    if isinstance(outcome, Evaluation):
-        return (outcome.diagnosis.findings, outcome.diagnosis.taxonomy_rows) if outcome.diagnosis else ([], [])
-    rows = dict.fromkeys(found.taxonomy_row for found in outcome.findings if found.taxonomy_row)
-    return [found.text for found in outcome.findings], list(rows)
 
 
 def _correctness(found: Correctness | None) -> str:
@@ -205,18 +174,18 @@ def _audit(found: Audit | None) -> str:
     return "; ".join(parts)
 
 
-def result(report: Report) -> CallToolResult:
+def result(report: Report, *pictures: ContentBlock) -> CallToolResult:
     """The tool result: the report cut to size, the same in both channels, with a link to the whole."""
     report = fit(report)
     text = report.model_dump_json()
     structured = json.loads(text)  # one serialisation, so the channels cannot differ
-    content: list[Any] = [TextContent(type="text", text=text)]
+    content: list[ContentBlock] = [TextContent(type="text", text=text)]
     full = structured.get("full")
     if full:
         content.append(ResourceLink(type="resource_link", uri=full, name="whole result", mime_type="application/json"))
     told = "status job_id evaluation_id kernel_sha256 workload tpu source speedup candidate_us cached".split()
     calllog.note(**{key: structured[key] for key in told if structured.get(key) not in (None, "")})
-    return CallToolResult(content=content, structured_content=structured)
+    return CallToolResult(content=[*content, *pictures], structured_content=structured)
 
 
 def size_bytes(report: Report) -> int:
@@ -244,7 +213,7 @@ def _cut(report: AnyReport, limit: int) -> AnyReport:
         if isinstance(value, list):
             return [shorter(item) for item in value[:entries]]
         if isinstance(value, dict):
-            return {key: value[key] for key in list(value)[:entries]}
+            return {key: shorter(value[key]) for key in list(value)[:entries]}
         return value
 
     whole = report.model_dump()

@@ -14,9 +14,9 @@ async def test_a_profile_has_its_counters_times_and_diagnosis(tmp_path: Path, mo
     async with connected(tmp_path, mode=mode, condition="none") as client:
         found = data(await client.call_tool("profile", {"source": "# fake: speedup 5"}))
     assert found["candidate_us"] == 20.0
-    assert found["counters"] == {"counter 0": 0.0, "counter 1": 1.0}
+    assert found["counters"]["counter 1"] == {"total": 1.0, "per_step": 0.0625, "unit": "cycles"}
     assert found["ops"] == ["matmul: 20 us x1, mosaic, bound by static_schedule, static_profile"]
-    assert found["diagnosis"] == ["MXU busy 12 %"]
+    assert found["findings"] == [{"text": "MXU busy 12 %", "counter": "mxu_matmuls"}]
     assert (found["isolation"], found["artifact_sha256"]) == ("rlimits", "a" * 64)
 
 
