@@ -169,7 +169,7 @@ def profile(
 
     Exit code: 0 profiled, 1 any other verdict, 2 wrong usage, 3 the harness failed.
     """
-    from hawkeye_mcp import display
+    from hawkeye_mcp import profile_text
     from hawkeye_mcp.workloads import load
 
     subject = load(workload)
@@ -184,7 +184,7 @@ def profile(
     if as_json:
         typer.echo(found.model_dump_json(indent=2))
     else:
-        display.profile(found, _console())
+        profile_text.profile(found, _console())
     raise typer.Exit(_exit_code(found.status))
 
 

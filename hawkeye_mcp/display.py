@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hawkeye_mcp import taxonomy
-from hawkeye_mcp.evaluation import Correctness, Diagnosis, Evaluation, Timing, Versions
-from hawkeye_mcp.profile import Count, Finding, Profile
+from hawkeye_mcp.evaluation import Correctness, Diagnosis, Evaluation, OpTime, Timing, Versions
+from hawkeye_mcp.profile import Profile
 from hawkeye_mcp.taxonomy import Cell
 from hawkeye_mcp.workloads import Workload
 
@@ -21,59 +21,45 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 def evaluation(found: Evaluation, console: Console) -> None:
     """The verdict first, then what it rests on."""
-    _headline(found, found.status, console)
+    headline(found, found.status, console)
     if found.timing:
-        _timing(found.timing, console)
+        timing(found.timing, console)
     if found.correctness:
-        _line(console, "correctness", _correctness(found.correctness))
+        line(console, "correctness", _correctness(found.correctness))
     if found.audit:
         kernels = ", ".join(f"{k.name} grid {k.grid}" for k in found.audit.kernels) or "none"
         outside = ", ".join(f"{op.op} x{op.count}" for op in found.audit.outside) or "nothing"
-        _line(console, "audit", f"kernels: {kernels}; work outside them: {outside}")
-    _compiler(found.compiler_message, console)
+        line(console, "audit", f"kernels: {kernels}; work outside them: {outside}")
+    compiler(found.compiler_message, console)
     _diagnosis(found.diagnosis, found.tpu, console)
-    _line(console, "isolation", _isolation(found.isolation))
+    line(console, "isolation", isolation(found.isolation))
     if found.artifact:
-        _line(console, "artifact", f"sha256 {found.artifact.sha256} ({found.artifact.bytes} bytes)")
+        line(console, "artifact", f"sha256 {found.artifact.sha256} ({found.artifact.bytes} bytes)")
     took = ", ".join(f"{stage} {s:.1f}" for stage, s in found.stages_s.items() if stage != "total")
-    _line(console, "took", f"{found.stages_s.get('total', 0):.1f} s ({took})")
-    _line(console, "versions", _versions(found.versions))
-
-
-def profile(found: Profile, console: Console) -> None:
-    """Where the predicted time goes; never called correct, because nothing was verified."""
-    _headline(found, found.status, console)
-    if found.timing:
-        _timing(found.timing, console)
-    if found.counters:
-        _counters(found.counters, console)
-    console.print()
-    _compiler(found.compiler_message, console)
-    for finding in found.findings:
-        _finding(finding, found.tpu, console)
-    _line(console, "versions", _versions(found.versions))
+    line(console, "took", f"{found.stages_s.get('total', 0):.1f} s ({took})")
+    line(console, "versions", versions(found.versions))
 
 
 def workloads(found: Iterable[Workload], console: Console) -> None:
-    table = _table("workload", "family", ">GFLOP", ">least MB", "what it computes")
+    rows = table("workload", "family", ">GFLOP", ">least MB", "what it computes")
     for w in found:
-        table.add_row(w.name, w.family, f"{w.flops / 1e9:,.1f}", f"{w.least_bytes / 1e6:,.1f}", w.summary)
-    console.print(table)
+        rows.add_row(w.name, w.family, f"{w.flops / 1e9:,.1f}", f"{w.least_bytes / 1e6:,.1f}", w.summary)
+    console.print(rows)
 
 
 def cells(found: Iterable[Cell], console: Console) -> None:
-    table = _table("tpu", "row", "technique", "in one line")
+    rows = table("tpu", "row", "technique", "in one line")
     for cell in found:
-        table.add_row(cell.tpu, cell.row, cell.title, cell.one_line)
-    console.print(table)
+        rows.add_row(cell.tpu, cell.row, cell.title, cell.one_line)
+    console.print(rows)
 
 
-def baselines(rows: Iterable[tuple[str, str, str, str]], console: Console) -> None:
+def baselines(found: Iterable[tuple[str, str, str, str]], console: Console) -> None:
     """Rows of (chip, workload, microseconds, method)."""
-    table = _table("tpu", "workload", ">predicted us", "method")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
+    rows = table("tpu", "workload", ">predicted us", "method")
+    for row in found:
+        rows.add_row(*row)
+    console.print(rows)
 
 
 def plain(text: str) -> Text:
@@ -81,32 +67,55 @@ def plain(text: str) -> Text:
     return Text(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
-def _headline(found: Evaluation | Profile, status: str, console: Console) -> None:
+def headline(found: Evaluation | Profile, status: str, console: Console) -> None:
     colour = _COLOUR.get(found.status, "bold red")
     console.print(Text.assemble((status, colour), f"  {found.workload} on {found.tpu}"))
     console.print(plain(found.message), soft_wrap=True)
     console.print(Text.assemble(("Next: ", "bold"), plain(found.next_step)), soft_wrap=True)
 
 
-def _timing(timing: Timing, console: Console) -> None:
+def timing(found: Timing, console: Console) -> None:
+    """Times by operation, then the whole against the baseline."""
     console.print()
-    if timing.ops:
-        table = _table("operation", ">calls", ">schedule us", ">HBM us", "bound", ">us", "method")
-        for op in timing.ops:
-            terms = (_us(op.static_us), _us(op.hbm_floor_us))
-            table.add_row(plain(op.name), str(op.calls), *terms, op.bound, _us(op.us), op.method)
-        console.print(table)
+    if found.ops:
+        operations(found.ops, console)
         console.print()
-    least = " at least" if timing.lower_bound else ""
-    base_least = " at least" if timing.baseline_lower_bound else ""
-    times = f"candidate{least} {_us(timing.candidate_us)} us, XLA baseline{base_least} {_us(timing.baseline_us)} us"
-    if timing.speedup is not None:
-        times += f", speedup{base_least} {timing.speedup:g}"
-    _line(console, timing.source or "no time", times)
-    if timing.baseline_method:
-        _line(console, "baseline by", timing.baseline_method)
-    for note in timing.notes:
-        _line(console, "note", note)
+    times(found, console)
+    notes(found, console)
+
+
+def operations(ops: Iterable[OpTime], console: Console) -> None:
+    rows = table("operation", ">calls", ">schedule us", ">HBM us", "bound", ">us", "method")
+    for op in ops:
+        terms = (us(op.static_us), us(op.hbm_floor_us))
+        rows.add_row(plain(op.name), str(op.calls), *terms, op.bound, us(op.us), op.method)
+    console.print(rows)
+
+
+def times(found: Timing, console: Console) -> None:
+    """Candidate, baseline and speedup, each with its interval where it has one."""
+    least = " at least" if found.lower_bound else ""
+    base_least = " at least" if found.baseline_lower_bound else ""
+    told = f"candidate{least} {us(found.candidate_us)} us{interval(found.candidate_interval_us)}"
+    told += f", XLA baseline{base_least} {us(found.baseline_us)} us{interval(found.baseline_interval_us)}"
+    if found.speedup is not None:
+        told += f", speedup{base_least} {found.speedup:g}{interval(found.speedup_interval)}"
+    if found.indistinguishable:
+        told += ": indistinguishable, neither is known to be faster"
+    line(console, found.source or "no time", told)
+    if found.candidate_interval_us or found.baseline_interval_us or found.speedup_interval:
+        line(console, "in brackets", "where four of five such predictions were found to lie")
+    if found.baseline_method:
+        line(console, "baseline by", found.baseline_method)
+
+
+def notes(found: Timing, console: Console) -> None:
+    for note in found.notes:
+        line(console, "note", note)
+
+
+def interval(ends: tuple[float, float] | None) -> str:
+    return f" [{us(ends[0])} to {us(ends[1])}]" if ends else ""
 
 
 def _correctness(found: Correctness) -> str:
@@ -123,32 +132,18 @@ def _correctness(found: Correctness) -> str:
     return "; ".join(parts)
 
 
-def _counters(counters: dict[str, Count], console: Console) -> None:
-    table = _table("counter", ">total", "unit")
-    for name, count in counters.items():
-        table.add_row(name, f"{count.total:,.12g}", count.unit)
-    console.print()
-    console.print(table)
-
-
 def _diagnosis(found: Diagnosis | None, tpu: str, console: Console) -> None:
     if not found:
         return
     for finding in found.findings:
-        _line(console, "diagnosis", finding)
+        line(console, "diagnosis", finding)
     there = [cell.row for cell in taxonomy.rows(tpu)]
     for row in found.taxonomy_rows:
         if row in there:
-            _line(console, "taxonomy", f"hawkeye taxonomy show {row} --tpu {tpu}")
+            line(console, "taxonomy", f"hawkeye taxonomy show {row} --tpu {tpu}")
 
 
-def _finding(found: Finding, tpu: str, console: Console) -> None:
-    _line(console, "diagnosis", found.text)
-    if found.taxonomy_row:
-        _line(console, "taxonomy", f"hawkeye taxonomy show {found.taxonomy_row} --tpu {tpu}")
-
-
-def _compiler(message: str | None, console: Console) -> None:
+def compiler(message: str | None, console: Console) -> None:
     if not message:
         return
     lines = message.strip().splitlines()
@@ -159,7 +154,7 @@ def _compiler(message: str | None, console: Console) -> None:
         console.print(plain(f"  {line}"), soft_wrap=True)
 
 
-def _isolation(name: str) -> str:
+def isolation(name: str) -> str:
     if name == "bubblewrap":
         return name
     return (
@@ -167,23 +162,24 @@ def _isolation(name: str) -> str:
     )
 
 
-def _versions(found: Versions) -> str:
+def versions(found: Versions) -> str:
     return ", ".join(f"{name} {value}" for name, value in found)
 
 
-def _us(value: float | None) -> str:
+def us(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.5g}"
 
 
-def _line(console: Console, label: str, text: str) -> None:
+def line(console: Console, label: str, text: str) -> None:
     console.print(Text.assemble((f"{label:<12}", "dim"), plain(text)), soft_wrap=True)
 
 
-def _table(*columns: str) -> Table:
+def table(*columns: str) -> Table:
     """A table without lines; a column whose name starts with > is aligned to the right."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
+    made = Table(box=None, pad_edge=False, header_style="dim")
     for name in columns:
         justify: Literal["right", "left"] = "right" if name.startswith(">") else "left"
-        # a workload's name is there to be copied
-        table.add_column(name.removeprefix(">"), justify=justify, overflow="fold", no_wrap=name == "workload")
-    return table
+        # a number broken in two is another number, and a workload's name is there to be copied
+        whole = justify == "right" or name == "workload"
+        made.add_column(name.removeprefix(">"), justify=justify, overflow="fold", no_wrap=whole)
+    return made

@@ -6,23 +6,49 @@ from hawkeye_mcp import display
 from hawkeye_mcp.evaluation import Timing
 
 
-def _shown(**changed):
+def shown(**changed):
     known = {"source": "predicted", "candidate_us": 50.0, "baseline_us": 100.0, "speedup": 2.0}
     console = Console(file=io.StringIO(), width=200)
-    display._timing(Timing(**(known | changed)), console)
+    display.timing(Timing(**(known | changed)), console)
     return console.file.getvalue()
 
 
 def test_exact_times_are_told_plainly():
-    assert "candidate 50 us, XLA baseline 100 us, speedup 2\n" in _shown()
+    assert "predicted   candidate 50 us, XLA baseline 100 us, speedup 2\n" in shown()
+    assert "brackets" not in shown()
 
 
 def test_a_floor_under_the_baseline_is_at_least_and_so_is_the_speedup():
-    found = _shown(baseline_lower_bound=True)
+    found = shown(baseline_lower_bound=True)
     assert "candidate 50 us, XLA baseline at least 100 us, speedup at least 2\n" in found
 
 
 def test_a_lower_bound_of_the_candidate_has_no_speedup():
-    found = _shown(lower_bound=True, speedup=None, notes=["it depends on data"])
+    found = shown(lower_bound=True, speedup=None, notes=["it depends on data"])
     assert "candidate at least 50 us, XLA baseline 100 us\n" in found
     assert "it depends on data" in found
+
+
+def test_each_figure_stands_with_its_own_interval_and_what_brackets_mean_is_said_once():
+    found = shown(
+        candidate_interval_us=(40.0, 62.5), baseline_interval_us=(90.0, 111.0), speedup_interval=(1.44, 2.775)
+    )
+    assert (
+        "candidate 50 us [40 to 62.5], XLA baseline 100 us [90 to 111], speedup 2 [1.44 to 2.775]\n"
+        "in brackets where four of five such predictions were found to lie\n"
+    ) in found
+
+
+def test_a_speedup_that_may_be_none_is_called_indistinguishable():
+    assert "speedup 1.01 [0.9 to 1.1]: indistinguishable, neither is known to be faster\n" in shown(
+        speedup=1.01, speedup_interval=(0.9, 1.1), indistinguishable=True
+    )
+    assert "indistinguishable" not in shown(speedup_interval=(1.4, 2.7))
+
+
+def test_a_number_is_never_broken_in_two_where_a_text_can_be():
+    console = Console(file=io.StringIO(), width=30)
+    rows = display.table("text", ">cycles")
+    rows.add_row("x" * 60, "1,090,000")
+    console.print(rows)
+    assert "xxx  1,090,000\n" in console.file.getvalue()
