@@ -39,9 +39,10 @@ def short(monkeypatch):
 
 @pytest.fixture
 def invented(monkeypatch):
-    """Device times by side instead of real ones: a program called with `calls` 7 is the candidate."""
-    monkeypatch.setattr(device, "_calls", lambda run, inputs: 7 if run is candidates[-1] else 5)
-    candidates = []
+    """Device times by program instead of real ones: the first that is compiled is the candidate. Gives the sets of
+    inputs of each block."""
+    monkeypatch.setattr(device, "_calls", lambda run, inputs: 7 if run is candidates[0] else 5)
+    candidates, blocks = [], []
     compiled = device._compiled
 
     def remember(exported):
@@ -55,9 +56,11 @@ def invented(monkeypatch):
 
     def block(run, inputs, calls, lines):
         slow = 1 + next(drift) / 10_000
-        return (100.0 if calls == 7 else 250.0) * slow, 1000.0
+        blocks.append(inputs)
+        return (100.0 if run is candidates[0] else 250.0) * slow, 1000.0
 
     monkeypatch.setattr(device, "block", block)
+    return blocks
 
 
 def test_a_real_session_keeps_every_sample_and_says_what_ran(short):
@@ -85,8 +88,7 @@ def test_a_pallas_kernel_is_measured_interpreted_and_no_session_repeats_anothers
     assert first.seed != second.seed
 
 
-@pytest.mark.usefixtures("invented")
-def test_each_time_goes_to_its_own_side_and_drift_cancels():
+def test_each_time_goes_to_its_own_side_and_drift_cancels(invented):
     found = _measured(lambda x, scale: PLAIN(x, scale), repeats=8)
     assert found.candidate.us.median == pytest.approx(100, rel=0.01)
     assert found.baseline.us.median == pytest.approx(250, rel=0.01)
@@ -95,6 +97,10 @@ def test_each_time_goes_to_its_own_side_and_drift_cancels():
     assert found.speedup.median == pytest.approx(2.5, rel=0.001)
     assert found.control_ratio.median == pytest.approx(1, rel=0.001)
     assert (found.verdict, found.noise) == ("faster", 0.01)
+    assert len(invented) == 8 * 3
+    draw = jax.jit(lambda key: verify.module_of(NAME).create_inputs(key, NORM.sizes["check"]))
+    for seed, (x, _) in zip(found.input_seeds, invented[-1], strict=True):
+        assert jnp.array_equal(x, draw(jax.random.key(seed))[0])
 
 
 @pytest.mark.usefixtures("invented")
