@@ -133,7 +133,8 @@ class Pool:
         """Correct kernels with times of one source, best first, each kernel once with its latest verdict.
 
         Only verdicts under one fingerprint: what another judge or compiler said ranks beside none of them. Kernels
-        whose time is only a lower bound come after those whose time is known.
+        whose time is only a lower bound come after those whose time is known. What ranks is the low end of a
+        speedup's interval, where there is one: a surer figure goes before a larger one that may be an error.
         """
         with self._connect() as db:
             rows = db.execute(
@@ -141,7 +142,9 @@ class Pool:
                 "  WHERE workload = ? AND tpu = ? AND fingerprint = ? AND status NOT IN ('harness_error', 'timeout')"
                 "  GROUP BY kernel_sha256)"
                 " AND status = 'correct' AND timing_source = ?"
-                " ORDER BY lower_bound, speedup DESC NULLS LAST, candidate_us, rowid LIMIT ?",
+                " ORDER BY lower_bound,"
+                "  COALESCE(json_extract(evaluation, '$.timing.speedup_interval[0]'), speedup) DESC NULLS LAST,"
+                "  speedup DESC, candidate_us, rowid LIMIT ?",
                 (workload, tpu, fingerprint, source, limit),
             ).fetchall()
         return [Evaluation.model_validate_json(row[0]) for row in rows]

@@ -149,6 +149,7 @@ def _log_verdict(
         tpu=outcome.tpu,
         source=timing.source if timing else None,
         speedup=timing.speedup if timing else None,
+        speedup_interval=timing.speedup_interval if timing else None,
         candidate_us=timing.candidate_us if timing else None,
         lower_bound=timing.lower_bound if timing else False,
         baseline_lower_bound=timing.baseline_lower_bound if timing else False,

@@ -163,9 +163,23 @@ def _status(said: set[str]) -> Any:
     return next((word for word in said if word in get_args(Status)), "correct")
 
 
+def _intervals(speedup: float, within: float) -> dict[str, Any]:
+    """Of a candidate whose time is known within a factor, over a baseline that is known exactly."""
+    low, high = speedup / within, speedup * within
+    return {
+        "candidate_interval_us": (100 / high, 100 / low),
+        "baseline_interval_us": (100, 100),
+        "speedup_interval": (low, high),
+        "indistinguishable": low <= 1 <= high,
+    }
+
+
 def _timing(said: set[str]) -> Timing:
     speedup = next((float(word.split()[1]) for word in said if word.startswith("speedup ")), 2.0)
+    within = next((float(word.split()[1]) for word in said if word.startswith("within ")), None)
+    intervals = {} if within is None else _intervals(speedup, within)
     return Timing(
+        **intervals,
         source="measured" if "measured" in said else "predicted",
         candidate_us=100.0 / speedup,
         baseline_us=100.0,

@@ -31,6 +31,7 @@ def evaluation(number: int, status: str = "correct", **changed) -> Evaluation:
             baseline_us=100.0,
             speedup=speedup,
             lower_bound=lower_bound,
+            speedup_interval=changed.get("speedup_interval"),
         )
         if status == "correct"
         else None,
@@ -92,6 +93,13 @@ def test_best_first_and_predicted_apart_from_measured(store: Pool):
     ]
     assert [e.id for e in store.best("8p_GEMM", "v5e", "predicted", 2, "f")] == ["ev-2", "ev-7"]
     assert [e.id for e in store.best("8p_GEMM", "v5e", "measured", 10, "f")] == ["ev-3"]
+
+
+def test_a_surer_speedup_ranks_before_a_larger_one_that_may_be_an_error(store: Pool):
+    store.add("doubtful", evaluation(1, speedup=2.4, speedup_interval=(1.5, 3.0)), "f")
+    store.add("sure", evaluation(2, speedup=2.2, speedup_interval=(2.1, 2.3)), "f")
+    store.add("without an interval", evaluation(3, speedup=2.0), "f")
+    assert [e.id for e in store.best("8p_GEMM", "v5e", "predicted", 10, "f")] == ["ev-2", "ev-3", "ev-1"]
 
 
 def test_a_kernel_is_listed_once_with_its_latest_verdict(store: Pool):

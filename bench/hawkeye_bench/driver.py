@@ -30,7 +30,10 @@ from hawkeye_mcp.state import write_atomically
 _INHERITED = ("XDG_CACHE_HOME", "TMPDIR")
 _SERVER = [sys.executable, "-m", "hawkeye_mcp.server"]
 
-_FROM_TIMING = "speedup candidate_us baseline_us source lower_bound baseline_method baseline_lower_bound".split()
+_FROM_TIMING = (
+    "speedup speedup_interval indistinguishable candidate_us baseline_us source lower_bound baseline_method "
+    "baseline_lower_bound"
+).split()
 
 Progress = Callable[[str], None]
 
@@ -150,15 +153,21 @@ def prompt(plan: Plan, workload: str, condition: str) -> str:
 
 
 def best(log: list[dict[str, Any]]) -> Best | None:
-    """The rule: of the kernels that the server judged correct, the one with the highest speedup; ties to the
-    earliest. A time that is only a lower bound ranks behind every time that is known.
+    """The rule: of the kernels that the server judged correct, the one whose speedup is surest to be high: by the low
+    end of its interval, or the speedup itself where it has none; ties to the earliest. A time that is only a lower
+    bound ranks behind every time that is known.
     """
     correct = [line for line in log if calllog.is_verdict(line) and line.get("status") == "correct"]
     if not correct:
         return None
     # max() keeps the first of equals; a kernel without a speedup comes after all that have one.
-    chosen = max(correct, key=lambda line: (not line.get("lower_bound"), line.get("speedup") or -1.0))
+    chosen = max(correct, key=lambda line: (not line.get("lower_bound"), _surely(line)))
     return Best(chosen["kernel_sha256"], chosen.get("speedup"))
+
+
+def _surely(line: dict[str, Any]) -> float:
+    interval = line.get("speedup_interval")
+    return interval[0] if interval else line.get("speedup") or -1.0
 
 
 def _server(

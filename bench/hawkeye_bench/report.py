@@ -113,6 +113,8 @@ def _remarks(runs: list[Run], ratios: dict[str, float], mean: float | None) -> l
         said.append(f"Speedups are {' or '.join(sources)}, of the best kernel judged again from scratch.")
     if any(run.baseline_lower_bound for run in runs):
         said.append(">=: XLA's time is only known to be at least this long, so the speedup is at least this large.")
+    if any(run.indistinguishable for run in runs):
+        said.append("~: by the errors of such predictions so far, not known to be faster or slower than XLA.")
     said += [f"{WITH}/{WITHOUT} on {workload}: {ratio:.3f}" for workload, ratio in ratios.items()]
     if mean is not None:
         said.append(f"{WITH}/{WITHOUT}, geometric mean of {len(ratios)}: {mean:.3f}")
@@ -135,8 +137,9 @@ def _status(run: Run) -> str:
 
 
 def _speedup(run: Run) -> str:
-    """`<`: candidate_us is only a lower bound; `>=`: baseline_us is."""
+    """`<`: candidate_us is only a lower bound; `>=`: baseline_us is; `~`: indistinguishable from XLA."""
     if run.speedup is None:
         return "-"
     bound = "< " if run.lower_bound else ">= " if run.baseline_lower_bound else ""
-    return f"{bound}{run.speedup:.3f}x {run.source or ''}".strip()
+    alike = "~ " if run.indistinguishable else ""
+    return f"{alike}{bound}{run.speedup:.3f}x {run.source or ''}".strip()

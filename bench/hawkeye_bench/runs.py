@@ -38,6 +38,8 @@ class Run(BaseModel):
     stop: StopReason = Field(description="Why the agent stopped.")
     isolation: str = Field(description="What stood around the kernels' Python; rlimits seals no condition.")
     speedup: float | None = None
+    speedup_interval: tuple[float, float] | None = None
+    indistinguishable: bool = Field(False, description="The interval holds 1: not known to be faster or slower.")
     candidate_us: float | None = None
     baseline_us: float | None = None
     source: Literal["predicted", "measured"] | None = None

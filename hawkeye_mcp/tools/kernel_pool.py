@@ -8,7 +8,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, ResourceLink, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
 
-from hawkeye_mcp.evaluation import Evaluation
+from hawkeye_mcp.evaluation import Evaluation, Timing
 from hawkeye_mcp.pool import Record, fingerprint
 from hawkeye_mcp.submissions import App, Settings
 from hawkeye_mcp.tools import arguments
@@ -16,7 +16,7 @@ from hawkeye_mcp.tools.answering import app_of
 from hawkeye_mcp.workloads import Workload
 
 # Both keep an answer below the 12 kB at which Codex cuts the middle out.
-LARGEST_LISTING = 30
+LARGEST_LISTING = 25
 LONGEST_TEXT_BYTES = 9_000
 
 DESCRIPTION = (
@@ -27,13 +27,18 @@ DESCRIPTION = (
 
 
 class PoolEntry(BaseModel):
-    """lower_bound: candidate_us is only one. at_least: XLA's time is only a floor, so the speedup is at least this."""
+    """lower_bound: candidate_us is only one. at_least: XLA's time is only a floor, so the speedup is at least this.
+    indistinguishable: by the interval of the speedup, from XLA; like_best: from the first entry.
+    """
 
     id: str
     speedup: float | None
     candidate_us: float | None
     lower_bound: bool
     at_least: bool
+    speedup_interval: tuple[float, float] | None
+    indistinguishable: bool
+    like_best: bool
     created: str
 
 
@@ -47,7 +52,12 @@ class PoolListing(BaseModel):
     next_step: str
 
 
-def _entry(evaluation: Evaluation) -> PoolEntry:
+def _entries(found: list[Evaluation]) -> list[PoolEntry]:
+    """In the order given, best first."""
+    return [_entry(evaluation, found[0]) for evaluation in found]
+
+
+def _entry(evaluation: Evaluation, best: Evaluation) -> PoolEntry:
     timing = evaluation.timing
     return PoolEntry(
         id=evaluation.id,
@@ -55,14 +65,25 @@ def _entry(evaluation: Evaluation) -> PoolEntry:
         candidate_us=timing.candidate_us if timing else None,
         lower_bound=bool(timing and timing.lower_bound),
         at_least=bool(timing and timing.baseline_lower_bound),
+        speedup_interval=timing.speedup_interval if timing else None,
+        indistinguishable=bool(timing and timing.indistinguishable),
+        like_best=evaluation is not best and _overlap(evaluation.timing, best.timing),
         created=evaluation.created,
     )
 
 
+def _overlap(one: Timing | None, other: Timing | None) -> bool:
+    """Whether the intervals of two candidates' times share a value."""
+    if not one or not other or not one.candidate_interval_us or not other.candidate_interval_us:
+        return False
+    (low, high), (other_low, other_high) = one.candidate_interval_us, other.candidate_interval_us
+    return low <= other_high and other_low <= high
+
+
 def _listed(app: App, workload: Workload, tpu: str, limit: int) -> CallToolResult:
     mark = fingerprint(workload)
-    measured = [_entry(e) for e in app.pool.best(workload.name, tpu, "measured", limit, mark)]
-    predicted = [_entry(e) for e in app.pool.best(workload.name, tpu, "predicted", limit, mark)]
+    measured = _entries(app.pool.best(workload.name, tpu, "measured", limit, mark))
+    predicted = _entries(app.pool.best(workload.name, tpu, "predicted", limit, mark))
     next_step = "Read one with action read and its id." if measured or predicted else "None yet; yours may be first."
     listing = PoolListing(workload=workload.name, tpu=tpu, measured=measured, predicted=predicted, next_step=next_step)
     text = listing.model_dump_json()
@@ -83,7 +104,7 @@ def _one(app: App, settings: Settings, kernel_id: str) -> CallToolResult:
     record = pooled(app, settings, kernel_id)
     if record is None:
         raise ToolError(f"The pool holds no kernel {kernel_id!r}. List it to see the ids.")
-    entry, kernel = _entry(record.evaluation), record.kernel
+    entry, kernel = _entry(record.evaluation, record.evaluation), record.kernel
     bounds = {"speedup": ">= " if entry.at_least else "", "candidate_us": ">= " if entry.lower_bound else ""}
     head = f"# {entry.id}: {record.evaluation.workload} on {record.evaluation.tpu}, " + ", ".join(
         f"{name} {bounds[name]}{value:.4g}"
@@ -106,7 +127,7 @@ def build(settings: Settings) -> arguments.FlatTool:
         id: Annotated[str, Field(description="For read: an id from the list.")] = "",
         workload: arguments.WorkloadName = "",
         tpu: arguments.TpuName = "",
-        limit: Annotated[int, Field(description="For list: how many, 1 to 30, default 10.")] = 10,
+        limit: Annotated[int, Field(description="For list: how many, 1 to 25, default 10.")] = 10,
     ) -> CallToolResult:
         if action == "read":
             if not id:

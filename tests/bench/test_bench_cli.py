@@ -94,6 +94,14 @@ def test_the_summary_names_the_model_the_source_and_the_ratio():
     assert "rlimits" not in said
 
 
+def test_a_speedup_that_may_be_none_is_marked():
+    alike = outcome("a", "none", 1.04, speedup_interval=(0.9, 1.2), indistinguishable=True)
+    said = shown([alike])
+    assert "~ 1.040x predicted" in said
+    assert "not known to be faster or slower than XLA" in " ".join(said.split())
+    assert "~" not in shown([outcome("a", "none", 1.04)])
+
+
 def test_a_fixed_procedure_gets_its_ratios_and_no_mean():
     said = shown(RUNS)
     assert "builtin optimiser (not a language model)" in said

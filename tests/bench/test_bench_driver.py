@@ -55,6 +55,9 @@ def test_the_fastest_correct_kernel_counts_and_ties_go_to_the_earliest():
     assert driver.best(log) == driver.Best("first", 2.0)
     bounded = verdict("bounded", "correct", 9.0) | {"lower_bound": True}
     assert driver.best([bounded, *log]) == driver.Best("first", 2.0)
+    doubtful = verdict("doubtful", "correct", 2.4) | {"speedup_interval": [1.5, 3.0]}
+    sure = verdict("sure", "correct", 2.2) | {"speedup_interval": [2.1, 2.3]}
+    assert driver.best([doubtful, *log, sure]) == driver.Best("sure", 2.2)
     assert driver.best(log[1:2]) == driver.Best("unknown", None)
     assert driver.best(log[2:4]) is None
 
@@ -151,7 +154,7 @@ async def test_a_kernel_that_was_pooled_before_counts_and_its_cached_verdict_is_
 @pytest.mark.anyio
 async def test_the_time_limit_stops_the_agent_and_its_kernel_counts(tmp_path):
     agent = ScriptedAgent("# fake: speedup 3\n", entered=anyio.Event())
-    outcomes, _ = await all_runs(plan(max_minutes=0.05), agent, tmp_path)
+    outcomes, _ = await all_runs(plan(max_minutes=0.1), agent, tmp_path)
     assert (outcomes[0].stop, outcomes[0].status, outcomes[0].speedup) == ("time_limit", "correct", 3.0)
 
 

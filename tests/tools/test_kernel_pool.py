@@ -51,6 +51,18 @@ async def test_a_pooled_kernel_is_read_by_its_id_and_a_wrong_one_is_not(tmp_path
 
 
 @pytest.mark.anyio
+async def test_an_entry_says_what_its_interval_cannot_tell_apart(tmp_path: Path):
+    async with connected(tmp_path, condition="pool") as client:
+        for markers in (["speedup 3", "within 1.1"], ["speedup 2.8", "within 1.1"], ["speedup 1.05", "within 1.1"]):
+            await judge(client, *markers)
+        listed = data(await client.call_tool("kernel_pool", {}))["predicted"]
+    assert [e["speedup"] for e in listed] == [3.0, 2.8, 1.05]
+    assert [e["like_best"] for e in listed] == [False, True, False]
+    assert [e["indistinguishable"] for e in listed] == [False, False, True]
+    assert listed[0]["speedup_interval"] == pytest.approx([3 / 1.1, 3 * 1.1])
+
+
+@pytest.mark.anyio
 async def test_a_speedup_over_a_floor_is_at_least_that(tmp_path: Path):
     async with connected(tmp_path, condition="pool") as client:
         bound = await judge(client, "correct", "speedup 3", "baseline_lower_bound")
