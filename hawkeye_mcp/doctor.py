@@ -234,8 +234,10 @@ _NAMESPACE_SWITCHES = (
 
 def tpu(root: Path = Path("/")) -> Check:
     """Whether a TPU is attached: kernels for its generation are then timed on it."""
-    if nodes := attached.tpus(root):
-        found = f"{len(nodes)} device(s): times for their generation are measured (not yet tried on a TPU)"
+    if chips := attached.tpus(root):
+        known = chips[0] in CHIPS
+        means = "times for it are measured, which was never tried on a TPU" if known else "all times are predicted"
+        found = f"{len(chips)} x {chips[0]}: {means}"
         return Check(name="TPU", ok=True, level="optional", found=found)
     return Check(
         name="TPU",

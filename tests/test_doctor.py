@@ -183,25 +183,21 @@ def test_no_tpu_means_predicted(tmp_path: Path) -> None:
     assert "tpu-vm create" in found.fix
 
 
-def test_accel_devices_mean_measured(tmp_path: Path) -> None:
-    (tmp_path / "dev").mkdir()
-    for n in range(4):
-        (tmp_path / f"dev/accel{n}").touch()
-    found = doctor.tpu(root=tmp_path)
-    assert found.ok
-    assert found.found == "4 device(s): times for their generation are measured (not yet tried on a TPU)"
-
-
-def test_vfio_counts_only_for_googles_devices(tmp_path: Path) -> None:
-    (tmp_path / "dev/vfio").mkdir(parents=True)
-    (tmp_path / "dev/vfio/0").touch()
-    (tmp_path / "dev/vfio/vfio").touch()
-    pci = tmp_path / "sys/bus/pci/devices/0000:00:05.0"
-    pci.mkdir(parents=True)
-    (pci / "vendor").write_text("0x10de\n")
-    assert not doctor.tpu(root=tmp_path).ok
-    (pci / "vendor").write_text("0x1ae0\n")
-    assert doctor.tpu(root=tmp_path).found.startswith("1 device(s): times for their generation are measured")
+@pytest.mark.parametrize(
+    ("device", "found"),
+    [
+        ("0x0063", "2 x v5e: times for it are measured, which was never tried on a TPU"),
+        ("0x005e", "2 x v4: all times are predicted"),
+    ],
+)
+def test_attached_tpus_are_named(tmp_path: Path, device: str, found: str) -> None:
+    for slot in range(2):
+        pci = tmp_path / f"sys/bus/pci/devices/0000:00:0{slot}.0"
+        pci.mkdir(parents=True)
+        (pci / "vendor").write_text("0x1ae0\n")
+        (pci / "device").write_text(f"{device}\n")
+    assert doctor.tpu(root=tmp_path).ok
+    assert doctor.tpu(root=tmp_path).found == found
 
 
 def test_memory_is_the_tighter_of_machine_and_group(tmp_path: Path) -> None:

@@ -62,31 +62,31 @@ class _Timed:
         )
 
 
-def kind() -> dict[str, Any]:
-    """What jax calls the devices that it finds here; takes the device for as long as this process lives."""
-    with _alone():
-        return {"kind": jax.local_devices()[0].device_kind}
-
-
 def measure(
-    workload: str, size: workloads.Size, artifact_b64: str, least_us: float, ceiling: str, repeats: int = rounds.ROUNDS
+    workload: str,
+    size: workloads.Size,
+    artifact_b64: str,
+    device_kind: str,
+    least_us: float,
+    ceiling: str,
+    repeats: int = rounds.ROUNDS,
 ) -> dict[str, Any]:
     """Time an artifact for this machine's device against the workload's baseline.
 
-    least_us, ceiling: the time that the hardware cannot do the work in less than, and the resource that says so.
+    device_kind: what jax must call the device. least_us, ceiling: the time that the hardware cannot do the work in less than, and the resource that says so.
 
     Returns:
         {"measurement": a Measurement}, or {"runtime_error": why} if the artifact does not run with nothing beside it.
 
     Raises:
-        Unmeasurable: the profiler did not see what ran.
+        Unmeasurable: the device is another one, or the profiler did not see what ran.
         Exception: whatever jax raises on a baseline that does not run on this device.
     """
     program = artifact.read(base64.b64decode(artifact_b64))
     with _alone():
         device = jax.local_devices()[0]
-        if device.platform not in xplane.LINES:
-            raise Unmeasurable(f"nothing here reads device time of the platform {device.platform}")
+        if device.device_kind != device_kind:
+            raise Unmeasurable(f"the device here is a {device.device_kind}, not a {device_kind}")
         lines = xplane.LINES[device.platform]
         module, dims = module_of(workload), dict(workloads.load(workload).sizes[size])
         draw = jax.jit(lambda key: module.create_inputs(key, dims))
@@ -217,4 +217,4 @@ def checked(busy: xplane.Busy, calls: int, wall_us: float) -> float:
     return device_us
 
 
-HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {"kind": kind, "measure": measure}
+HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {"measure": measure}

@@ -81,7 +81,7 @@ class Judge:
     def __init__(self, sandboxes: SandboxPool, pools: Mapping[Kind, WorkerPool]) -> None:
         self._sandboxes, self._pools = sandboxes, pools
         self._predictor = Predictor(pools, Baselines(pools["compiler"], versions()))
-        self._measurer = Measurer(attached=bool(attached.tpus()))
+        self._measurer = Measurer(attached.tpus())
 
     @property
     def isolation(self) -> str:

@@ -4,6 +4,8 @@ The figures come from a process that lives for one measurement, so that nobody w
 Without a TPU of the generation asked for nothing changes. What was predicted before is kept apart.
 """
 
+from typing import Any
+
 from hawkeye_mcp.chips import CHIPS
 from hawkeye_mcp.evaluation import Measurement, Timing
 from hawkeye_mcp.judge.reason import reason
@@ -11,15 +13,14 @@ from hawkeye_mcp.judge.verdict import Verdict
 from hawkeye_mcp.judge.work import Work
 from hawkeye_mcp.judge.workers import Worker, WorkerDied, WorkerError, WorkerTimeout, WorkerUnavailable
 
-LIMITS_S = {"kind": 180.0, "measure": 600.0}  # the first starts the runtime; both wait for whoever measures now
+LIMIT_S = 600.0  # with the start of the runtime, and the wait for whoever measures now
 
 
 class Measurer:
-    """attached: whether this machine has TPUs at all."""
+    """chips: the generation of each TPU of this machine."""
 
-    def __init__(self, attached: bool) -> None:
-        self._attached = attached
-        self._kind: str | None = None
+    def __init__(self, chips: list[str]) -> None:
+        self._chips = chips
 
     async def measure(self, work: Work) -> None:
         """Replace a predicted timing by a measured one; a measurement that fails leaves a note on the predicted one.
@@ -27,51 +28,36 @@ class Measurer:
         Raises:
             Verdict: the candidate does not run on the device.
         """
-        if not self._attached or not work.timing or not work.floor:
+        if work.tpu not in self._chips or not work.timing or not work.floor:
             return
-        wanted = CHIPS[work.tpu].device_kind
+        least_us, ceiling = work.floor
+        request = {
+            "workload": work.workload.name,
+            "size": "full",
+            "artifact_b64": work.artifacts["full"]["tpu"],
+            "device_kind": CHIPS[work.tpu].device_kind,
+            "least_us": least_us,
+            "ceiling": ceiling,
+        }
         with work.stage("measure"):
-            if self._kind not in (None, wanted):
-                work.timing.notes.append(f"not measured: the device here is a {self._kind}, not a {wanted}")
-                return
             try:
-                found = await self._measured(work, wanted)
+                reply = await _measured(request)
             except (WorkerDied, WorkerError, WorkerTimeout, WorkerUnavailable) as error:
-                work.timing.notes.append(f"not measured, although this machine has a TPU: {reason(error)}")
+                work.timing.notes.append(f"not measured, although this machine has a {work.tpu}: {reason(error)}")
                 return
-        if found:
-            work.predicted, work.timing = work.timing, timing(found)
-        else:
-            work.timing.notes.append(f"not measured: the device here is a {self._kind}, not a {wanted}")
-
-    async def _measured(self, work: Work, wanted: str) -> Measurement | None:
-        """None if the device is of another generation.
-
-        Raises:
-            Verdict: the candidate does not run on the device.
-        """
-        worker = await Worker.start("device")
-        try:
-            self._kind = str((await worker.call("kind", {}, LIMITS_S["kind"]))["kind"])
-            if self._kind != wanted:
-                return None
-            assert work.floor
-            least_us, ceiling = work.floor
-            request = {
-                "workload": work.workload.name,
-                "size": "full",
-                "artifact_b64": work.artifacts["full"]["tpu"],
-                "least_us": least_us,
-                "ceiling": ceiling,
-            }
-            reply = await worker.call("measure", request, LIMITS_S["measure"])
-        finally:
-            await worker.close()
         if "runtime_error" in reply:
-            raise Verdict(
-                "runtime_error", f"Running the kernel at full size on a {wanted} failed: {reply['runtime_error']}"
-            )
-        return Measurement.model_validate(reply["measurement"])
+            text = f"Running the kernel at full size on this machine's {work.tpu} failed: {reply['runtime_error']}"
+            raise Verdict("runtime_error", text)
+        work.predicted, work.timing = work.timing, timing(Measurement.model_validate(reply["measurement"]))
+
+
+async def _measured(request: dict[str, Any]) -> dict[str, Any]:
+    # a process of its own: one that stayed would hold the device
+    worker = await Worker.start("device")
+    try:
+        return await worker.call("measure", request, LIMIT_S)
+    finally:
+        await worker.close()
 
 
 def timing(found: Measurement) -> Timing:

@@ -27,7 +27,7 @@ def _artifact(function) -> str:
 
 
 def _measured(function, least_us=0.0, repeats=3):
-    reply = device.measure(NAME, "check", _artifact(function), least_us, "its FLOPs at peak", repeats)
+    reply = device.measure(NAME, "check", _artifact(function), "cpu", least_us, "its FLOPs at peak", repeats)
     return Measurement.model_validate(reply["measurement"])
 
 
@@ -116,14 +116,19 @@ def test_a_candidate_that_does_not_fit_is_its_own_fault():
         copies = jnp.sort(jnp.broadcast_to(x, (200_000, *x.shape)) * jnp.arange(2e5)[:, None, None, None], axis=0)
         return copies[7].astype(x.dtype)
 
-    reply = device.measure(NAME, "check", _artifact(greedy), 0.0, "", 1)
+    reply = device.measure(NAME, "check", _artifact(greedy), "cpu", 0.0, "", 1)
     assert "RESOURCE_EXHAUSTED" in reply["runtime_error"]
 
 
 def test_an_artifact_for_another_platform_is_refused():
     data = base64.b64encode(tpu_bytes(PLAIN, INPUTS)).decode()
     with pytest.raises(ValueError, match="'tpu'"):
-        device.measure(NAME, "check", data, 0.0, "", 1)
+        device.measure(NAME, "check", data, "cpu", 0.0, "", 1)
+
+
+def test_another_device_than_the_one_asked_for_is_refused():
+    with pytest.raises(device.Unmeasurable, match="the device here is a cpu, not a TPU v5 lite"):
+        device.measure(NAME, "check", _artifact(PLAIN), "TPU v5 lite", 0.0, "", 1)
 
 
 def test_calls_take_the_sets_of_inputs_in_turn():
@@ -179,9 +184,8 @@ async def test_a_process_of_its_own_serves_it(monkeypatch):
     monkeypatch.setattr(workers, "environment", lambda *a: environment(*a) | {"JAX_PLATFORMS": "cpu"})
     worker = await Worker.start("device")
     try:
-        assert await worker.call("kind", {}, 120) == {"kind": "cpu"}
         request = {
-            "workload": NAME, "size": "check", "artifact_b64": _artifact(PLAIN), "least_us": 1e9,
+            "workload": NAME, "size": "check", "artifact_b64": _artifact(PLAIN), "device_kind": "cpu", "least_us": 1e9,
             "ceiling": "its FLOPs at peak", "repeats": 2,
         }  # fmt: skip
         reply = await worker.call("measure", request, 240)

@@ -4,7 +4,6 @@ import pytest
 
 from hawkeye_mcp import workloads
 from hawkeye_mcp.candidate.sandbox import SandboxPool
-from hawkeye_mcp.chips import CHIPS
 from hawkeye_mcp.evaluation import Correctness, Interval, Measurement, Side, Timing
 from hawkeye_mcp.judge import evaluate, measure
 from hawkeye_mcp.judge.measure import Measurer
@@ -45,10 +44,10 @@ def _work(tpu="v5e"):
 
 
 class FakeDevice:
-    """Stands in for workers.Worker: `kind` as told, then what `answer` is or raises."""
+    """Stands in for workers.Worker: what `answer` is, it gives or raises."""
 
-    def __init__(self, monkeypatch, answer, kind="TPU v5 lite"):
-        self.answer, self.kind, self.calls, self.open = answer, kind, [], 0
+    def __init__(self, monkeypatch, answer):
+        self.answer, self.calls, self.open = answer, [], 0
         monkeypatch.setattr(measure, "Worker", self)
 
     async def start(self, kind):
@@ -58,26 +57,26 @@ class FakeDevice:
 
     async def call(self, method, params, timeout_s):
         self.calls.append((method, params))
-        answer = {"kind": self.kind} if method == "kind" else self.answer
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
 
     async def close(self):
         self.open -= 1
 
 
-async def test_without_a_tpu_nothing_changes_and_nothing_starts(monkeypatch):
+@pytest.mark.parametrize("chips", [[], ["v6e", "v6e"]])
+async def test_without_a_tpu_of_the_generation_nothing_changes_and_nothing_starts(monkeypatch, chips):
     device = FakeDevice(monkeypatch, {})
     work = _work()
-    await Measurer(attached=False).measure(work)
+    await Measurer(chips).measure(work)
     assert (work.timing, work.predicted, work.stages_s, device.calls) == (PREDICTED, None, {}, [])
 
 
 async def test_a_measurement_takes_the_place_of_the_prediction_which_is_kept(monkeypatch):
     device = FakeDevice(monkeypatch, {"measurement": _measurement().model_dump(mode="json")})
     work = _work()
-    await Measurer(attached=True).measure(work)
+    await Measurer(["v5e"]).measure(work)
     assert work.predicted == PREDICTED
     assert work.timing.source == "measured"
     assert (work.timing.candidate_us, work.timing.baseline_us, work.timing.speedup) == (100, 150, 1.512)
@@ -85,12 +84,13 @@ async def test_a_measurement_takes_the_place_of_the_prediction_which_is_kept(mon
     assert work.timing.speedup_interval == (1.48, 1.53)
     assert not work.timing.indistinguishable
     assert work.timing.measurement == _measurement()
-    assert device.calls[1] == (
+    assert device.calls[0] == (
         "measure",
         {
             "workload": "12p_RMSNorm",
             "size": "full",
             "artifact_b64": "QUJD",
+            "device_kind": "TPU v5 lite",
             "least_us": 33.0,
             "ceiling": "its FLOPs at peak",
         },
@@ -106,7 +106,7 @@ async def test_a_measurement_takes_the_place_of_the_prediction_which_is_kept(mon
 async def test_inside_the_noise_no_speedup_is_claimed(monkeypatch):
     FakeDevice(monkeypatch, {"measurement": _measurement("indistinguishable", "it reaches into noise").model_dump()})
     work = _work()
-    await Measurer(attached=True).measure(work)
+    await Measurer(["v5e"]).measure(work)
     assert (work.timing.source, work.timing.candidate_us, work.timing.speedup) == ("measured", 100, None)
     assert work.timing.indistinguishable
     assert "indistinguishable from the XLA baseline's 150 us" in evaluate._conclude(work).message
@@ -116,27 +116,12 @@ async def test_inside_the_noise_no_speedup_is_claimed(monkeypatch):
 async def test_a_void_measurement_leaves_no_time_at_all_but_its_samples(monkeypatch):
     FakeDevice(monkeypatch, {"measurement": _measurement("void", "too fast").model_dump()})
     work = _work()
-    await Measurer(attached=True).measure(work)
+    await Measurer(["v5e"]).measure(work)
     timing = work.timing
     assert (timing.source, timing.candidate_us, timing.baseline_us, timing.speedup) == (None, None, None, None)
     assert timing.measurement.candidate.samples_us == [100]
     assert work.predicted == PREDICTED
     assert evaluate._conclude(work).message.endswith("No time could be measured: measurement void: too fast.")
-
-
-async def test_another_generation_is_predicted_and_the_device_is_asked_once(monkeypatch):
-    device = FakeDevice(monkeypatch, {}, kind="TPU v6 lite")
-    measurer = Measurer(attached=True)
-    for _ in range(2):
-        work = _work()
-        await measurer.measure(work)
-        assert work.predicted is None
-        assert work.timing == PREDICTED.model_copy(
-            update={"notes": ["not measured: the device here is a TPU v6 lite, not a TPU v5 lite"]}
-        )
-    assert [method for method, _ in device.calls] == ["kind"]
-    assert device.open == 0
-    assert CHIPS["v6e"].device_kind == "TPU v6 lite"
 
 
 @pytest.mark.parametrize(
@@ -151,18 +136,18 @@ async def test_another_generation_is_predicted_and_the_device_is_asked_once(monk
 async def test_what_cannot_be_measured_stays_predicted_and_says_why(monkeypatch, error):
     device = FakeDevice(monkeypatch, error)
     work = _work()
-    await Measurer(attached=True).measure(work)
+    await Measurer(["v5e"]).measure(work)
     assert (work.timing.source, work.timing.speedup, work.predicted) == ("predicted", 2.0, None)
     (note,) = work.timing.notes
-    assert note.startswith("not measured, although this machine has a TPU: ")
+    assert note.startswith("not measured, although this machine has a v5e: ")
     assert note.endswith("no more")
     assert device.open == 0
 
 
 async def test_a_kernel_that_does_not_run_on_the_device_is_not_correct(monkeypatch):
     device = FakeDevice(monkeypatch, {"runtime_error": "RESOURCE_EXHAUSTED: no room"})
-    with pytest.raises(Verdict, match="full size on a TPU v5 lite failed: RESOURCE_EXHAUSTED") as raised:
-        await Measurer(attached=True).measure(_work())
+    with pytest.raises(Verdict, match="full size on this machine's v5e failed: RESOURCE_EXHAUSTED") as raised:
+        await Measurer(["v5e"]).measure(_work())
     assert raised.value.status == "runtime_error"
     assert device.open == 0
 
@@ -170,7 +155,7 @@ async def test_a_kernel_that_does_not_run_on_the_device_is_not_correct(monkeypat
 @pytest.mark.parametrize("correct", [True, False])
 async def test_only_what_was_verified_is_measured(monkeypatch, correct):
     device = FakeDevice(monkeypatch, {"measurement": _measurement().model_dump(mode="json")})
-    monkeypatch.setattr(evaluate.attached, "tpus", lambda: ["/dev/accel0"])
+    monkeypatch.setattr(evaluate.attached, "tpus", lambda: ["v5e"])
     monkeypatch.setattr(SandboxPool, "__init__", lambda self: None)
     monkeypatch.setattr(SandboxPool, "refill", lambda self, chip: None)
     judge = evaluate.Judge(SandboxPool(), {kind: WorkerPool(kind) for kind in ("compiler", "profiler", "verifier")})
