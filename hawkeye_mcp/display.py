@@ -15,6 +15,10 @@ from hawkeye_mcp.taxonomy import Cell
 from hawkeye_mcp.workloads import Workload
 
 _COLOUR = {"correct": "bold green", "harness_error": "bold magenta"}
+_BRACKETS = {
+    "predicted": "where four of five such predictions were found to lie",
+    "measured": "bootstrap intervals at 95 % of medians over the rounds",
+}
 _SHOWN_COMPILER_LINES = 12
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -24,6 +28,8 @@ def evaluation(found: Evaluation, console: Console) -> None:
     headline(found, found.status, console)
     if found.timing:
         timing(found.timing, console)
+    if found.predicted:
+        timing(found.predicted, console)
     if found.correctness:
         line(console, "correctness", _correctness(found.correctness))
     if found.audit:
@@ -104,7 +110,7 @@ def times(found: Timing, console: Console) -> None:
         told += ": indistinguishable, neither is known to be faster"
     line(console, found.source or "no time", told)
     if found.candidate_interval_us or found.baseline_interval_us or found.speedup_interval:
-        line(console, "in brackets", "where four of five such predictions were found to lie")
+        line(console, "in brackets", _BRACKETS[found.source or "predicted"])
     if found.baseline_method:
         line(console, "baseline by", found.baseline_method)
 

@@ -17,8 +17,18 @@ Status = Literal[
     "timeout",
     "harness_error",
 ]
-# A profile runs nothing, so it is never "correct"; "incorrect" are outputs of the wrong shape or dtype.
-ProfileStatus = Literal["profiled", "incorrect", "rejected", "trace_error", "compile_error", "timeout", "harness_error"]
+# A profile verifies nothing, so it is never "correct"; "incorrect" are outputs of the wrong shape or dtype. It runs the
+# kernel only where the machine has the TPU.
+ProfileStatus = Literal[
+    "profiled",
+    "incorrect",
+    "rejected",
+    "trace_error",
+    "compile_error",
+    "runtime_error",
+    "timeout",
+    "harness_error",
+]
 
 
 class Model(BaseModel):

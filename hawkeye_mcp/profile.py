@@ -1,6 +1,6 @@
 """A look into a candidate's kernels for one chip: where the cycles go, what binds, what would change it.
 
-Everything is predicted, from the compiler's own schedule, unless `timing.source` says measured. Counts of a sampled
+Everything but `measured` is predicted, from the compiler's own schedule. Counts of a sampled
 kernel are extrapolated the way its cycles are. What is unknown is null.
 """
 
@@ -149,7 +149,8 @@ class Profile(Model):
     artifact: ArtifactInfo | None = None
     predicted_us: float | None = None
     bound: Unit | None = Field(None, description="what most of the time waits for")
-    timing: Timing | None = None
+    timing: Timing | None = Field(None, description="predicted")
+    measured: Timing | None = Field(None, description="on this machine's own TPU, where it has one of the generation")
     executed_bundles: float | None = None
     stall_cycles: float | None = None
     spills: float | None = None

@@ -51,6 +51,9 @@ def profile(found: Profile, console: Console) -> None:
 def _summary(found: Profile, console: Console) -> None:
     if found.timing:
         display.times(found.timing, console)
+    if found.measured:
+        display.times(found.measured, console)
+        display.notes(found.measured, console)
     line(console, "bound", f"{found.bound}: {BINDS[found.bound]}" if found.bound else "unknown")
     if roof := found.roofline:
         line(

@@ -39,6 +39,12 @@ def test_each_figure_stands_with_its_own_interval_and_what_brackets_mean_is_said
     ) in found
 
 
+def test_the_brackets_of_a_measured_time_are_of_its_own_samples():
+    found = shown(source="measured", candidate_interval_us=(49.0, 51.0))
+    assert "measured    candidate 50 us [49 to 51], XLA baseline 100 us, speedup 2\n" in found
+    assert "in brackets bootstrap intervals at 95 %" in found
+
+
 def test_a_speedup_that_may_be_none_is_called_indistinguishable():
     assert "speedup 1.01 [0.9 to 1.1]: indistinguishable, neither is known to be faster\n" in shown(
         speedup=1.01, speedup_interval=(0.9, 1.1), indistinguishable=True
