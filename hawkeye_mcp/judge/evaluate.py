@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from hawkeye_mcp import attached, taxonomy
+from hawkeye_mcp import attached
 from hawkeye_mcp.candidate import isolation
 from hawkeye_mcp.candidate.sandbox import Limits, SandboxPool
 from hawkeye_mcp.chips import CHIPS
@@ -30,7 +30,7 @@ from hawkeye_mcp.evaluation import (
     Status,
     Timing,
 )
-from hawkeye_mcp.judge import hints
+from hawkeye_mcp.judge import hints, look
 from hawkeye_mcp.judge.baseline import Baselines
 from hawkeye_mcp.judge.measure import Measurer
 from hawkeye_mcp.judge.predict import Predictor
@@ -48,7 +48,6 @@ from hawkeye_mcp.judge.workers import (
 )
 from hawkeye_mcp.kernels import sha256
 from hawkeye_mcp.profile import Finding, Profile
-from hawkeye_mcp.profiler import diagnosis
 from hawkeye_mcp.versions import versions
 from hawkeye_mcp.workloads import Size, Workload
 
@@ -136,7 +135,7 @@ class Judge:
             correctness=work.correctness,
             timing=work.timing,
             predicted=work.predicted,
-            diagnosis=_told(_findings(work)) if work.timing else None,
+            diagnosis=_told(look.findings(work)) if work.timing else None,
             compiler_message=outcome.compiler_message,
             versions=versions(),
             stages_s=work.stages_s,
@@ -178,8 +177,7 @@ class Judge:
             predicted_us=work.timing.candidate_us if work.timing else None,
             timing=work.timing,
             hbm_temp_bytes=work.hbm_temp_bytes,
-            **work.look,
-            findings=_findings(work),
+            **look.fields(work),
             compiler_message=outcome.compiler_message,
             versions=versions(),
         )
@@ -297,18 +295,6 @@ class Judge:
             outputs=reply["outputs"],
             problem=reply["problem"],
         )
-
-
-def _findings(work: Work) -> list[Finding]:
-    timing = work.predicted or work.timing  # a measured time says nothing of where it goes
-    if not timing or not work.peaks:
-        return []
-    try:
-        rows = [cell.row for cell in taxonomy.rows(work.tpu)]
-    except (OSError, ValueError):  # a damaged cell is no reason to judge nothing
-        logger.exception("what addresses findings on %s cannot be read", work.tpu)
-        rows = []
-    return diagnosis.diagnose(timing, work.workload, work.peaks, rows)
 
 
 def _told(findings: list[Finding]) -> Diagnosis:
