@@ -152,9 +152,9 @@ async def test_a_kernel_that_does_not_run_on_the_device_is_not_correct(monkeypat
     assert device.open == 0
 
 
-@pytest.mark.parametrize("correct", [True, False])
-async def test_only_what_was_verified_is_measured(monkeypatch, correct):
-    device = FakeDevice(monkeypatch, {"measurement": _measurement().model_dump(mode="json")})
+@pytest.fixture
+def judge(monkeypatch):
+    """A judge on a machine with a v5e whose stages before the measurement are stand-ins."""
     monkeypatch.setattr(evaluate.attached, "tpus", lambda: ["v5e"])
     monkeypatch.setattr(SandboxPool, "__init__", lambda self: None)
     monkeypatch.setattr(SandboxPool, "refill", lambda self, chip: None)
@@ -162,10 +162,10 @@ async def test_only_what_was_verified_is_measured(monkeypatch, correct):
     ready = _work()
 
     async def nothing(work):
-        assert not device.calls
+        pass
 
     async def verify(work):
-        work.correctness = ready.correctness.model_copy(update={"ok": correct})
+        work.correctness = ready.correctness
 
     async def predict(work):
         work.artifacts, work.timing, work.floor = ready.artifacts, ready.timing, ready.floor
@@ -173,13 +173,40 @@ async def test_only_what_was_verified_is_measured(monkeypatch, correct):
     for name, stage in {"_trace": nothing, "_audit": nothing, "_verify": verify}.items():
         monkeypatch.setattr(judge, name, stage)
     monkeypatch.setattr(judge._predictor, "predict", predict)
+    return judge, ready
+
+
+async def test_what_was_verified_is_measured(monkeypatch, judge):
+    FakeDevice(monkeypatch, {"measurement": _measurement().model_dump(mode="json")})
+    judge, ready = judge
     found = await judge.evaluate("", ready.workload, "v5e")
-    if correct:
-        assert (found.status, found.timing.source, found.speedup) == ("correct", "measured", 1.512)
-        assert found.predicted.candidate_us == 40
-    else:
-        assert (found.status, found.timing.source, found.speedup) == ("incorrect", "predicted", None)
-        assert device.calls == []
+    assert (found.status, found.timing.source, found.speedup) == ("correct", "measured", 1.512)
+    assert (found.predicted.source, found.predicted.candidate_us) == ("predicted", 40)
+
+
+async def test_what_is_wrong_is_not_measured(monkeypatch, judge):
+    device = FakeDevice(monkeypatch, {})
+    judge, ready = judge
+    ready.correctness.ok = False
+    found = await judge.evaluate("", ready.workload, "v5e")
+    assert (found.status, found.timing.source, found.speedup) == ("incorrect", "predicted", None)
+    assert device.calls == []
+
+
+async def test_a_profile_has_the_measured_time_beside_the_predicted_one(monkeypatch, judge):
+    FakeDevice(monkeypatch, {"measurement": _measurement().model_dump(mode="json")})
+    judge, ready = judge
+    found = await judge.profile("", ready.workload, "v5e", counters=False)
+    assert (found.status, found.timing, found.predicted_us) == ("profiled", PREDICTED, 40)
+    assert (found.measured.source, found.measured.candidate_us) == ("measured", 100)
+    assert "not checked. Measured 100 us (95 % interval 99 to 101) on one TPU v5 lite" in found.message
+
+
+async def test_a_profile_of_what_does_not_run_on_the_device_says_so(monkeypatch, judge):
+    FakeDevice(monkeypatch, {"runtime_error": "no room"})
+    judge, ready = judge
+    found = await judge.profile("", ready.workload, "v5e", counters=False)
+    assert (found.status, found.timing, found.measured) == ("runtime_error", PREDICTED, None)
 
 
 def test_the_device_is_as_the_machine_describes_it_and_without_flags(monkeypatch, tmp_path):
