@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from hawkeye_mcp import attached, taxonomy
+from hawkeye_mcp import attached
 from hawkeye_mcp.candidate import isolation
 from hawkeye_mcp.candidate.sandbox import Limits, SandboxPool
 from hawkeye_mcp.chips import CHIPS
@@ -30,7 +30,7 @@ from hawkeye_mcp.evaluation import (
     Status,
     Timing,
 )
-from hawkeye_mcp.judge import hints
+from hawkeye_mcp.judge import hints, look
 from hawkeye_mcp.judge.baseline import Baselines
 from hawkeye_mcp.judge.measure import Measurer
 from hawkeye_mcp.judge.predict import Predictor
@@ -48,7 +48,6 @@ from hawkeye_mcp.judge.workers import (
 )
 from hawkeye_mcp.kernels import sha256
 from hawkeye_mcp.profile import Finding, Profile
-from hawkeye_mcp.profiler import diagnosis
 from hawkeye_mcp.versions import versions
 from hawkeye_mcp.workloads import Size, Workload
 
@@ -136,7 +135,7 @@ class Judge:
             correctness=work.correctness,
             timing=work.timing,
             predicted=work.predicted,
-            diagnosis=_told(_findings(work)) if work.timing else None,
+            diagnosis=_told(look.findings(work)) if work.timing else None,
             compiler_message=outcome.compiler_message,
             versions=versions(),
             stages_s=work.stages_s,
@@ -146,8 +145,7 @@ class Judge:
     async def profile(
         self, source: str, workload: Workload, tpu: str, *, counters: bool = True, progress: Progress = _ignore
     ) -> Profile:
-        """Look into a kernel without verifying it: predicted time, counters of the executed schedule, memory;
-        measured time where this machine has the TPU.
+        """Look into a kernel without verifying it: predicted time, counters of the executed schedule, memory.
 
         Without `counters` it answers with the time alone, some seconds sooner.
         """
@@ -160,18 +158,13 @@ class Judge:
             if counters:
                 with work.stage("count"):
                     await self._predictor.count(work)
-            await self._measurer.measure(work)
-            message = "Profiled; whether its results are correct was not checked."
-            if work.timing and work.timing.measurement:
-                message += f" {_measured(work.timing, work.timing.measurement)}"
             return _Outcome(
                 "profiled",
-                message,
+                "Profiled; whether its results are correct was not checked.",
                 "Address the first finding, then evaluate.",
             )
 
         outcome = await self._outcome(work, stages)
-        predicted = work.predicted or work.timing
         return Profile(
             status=outcome.status,
             message=outcome.message,
@@ -181,12 +174,10 @@ class Judge:
             kernel_sha256=sha256(source),
             isolation=self.isolation,
             artifact=work.artifact,
-            predicted_us=predicted.candidate_us if predicted else None,
-            timing=predicted,
-            measured=work.timing if work.predicted else None,
+            predicted_us=work.timing.candidate_us if work.timing else None,
+            timing=work.timing,
             hbm_temp_bytes=work.hbm_temp_bytes,
-            **work.look,
-            findings=_findings(work),
+            **look.fields(work),
             compiler_message=outcome.compiler_message,
             versions=versions(),
         )
@@ -306,18 +297,6 @@ class Judge:
         )
 
 
-def _findings(work: Work) -> list[Finding]:
-    timing = work.predicted or work.timing  # a measured time says nothing of where it goes
-    if not timing or not work.peaks:
-        return []
-    try:
-        rows = [cell.row for cell in taxonomy.rows(work.tpu)]
-    except (OSError, ValueError):  # a damaged cell is no reason to judge nothing
-        logger.exception("what addresses findings on %s cannot be read", work.tpu)
-        rows = []
-    return diagnosis.diagnose(timing, work.workload, work.peaks, rows)
-
-
 def _told(findings: list[Finding]) -> Diagnosis:
     rows = dict.fromkeys(finding.taxonomy_row for finding in findings if finding.taxonomy_row)
     return Diagnosis(findings=[finding.text for finding in findings], taxonomy_rows=list(rows))
@@ -353,11 +332,12 @@ def _conclude(work: Work) -> _Outcome:
         message = f"Wrong at {correctness.size} size: {correctness.problem}"
         return _Outcome("incorrect", message, NEXT_STEP["incorrect"])
     message = f"Correct on {correctness.seeds} fresh draws at {correctness.size} size ({correctness.gate})."
+    if timing.candidate_us is None:
+        how = "measured" if timing.measurement else "predicted"
+        message += f" No time could be {how}: {'; '.join(timing.notes) or 'unknown'}."
+        return _Outcome("correct", message, NEXT_STEP["correct"])
     if timing.measurement:
         return _Outcome("correct", f"{message} {_measured(timing, timing.measurement)}", NEXT_STEP["correct"])
-    if timing.candidate_us is None:
-        message += f" No time could be predicted: {'; '.join(timing.notes) or 'unknown'}."
-        return _Outcome("correct", message, NEXT_STEP["correct"])
     message += f" Predicted {timing.candidate_us:.5g} us on {work.tpu}"
     if timing.speedup is not None:
         least = "at least " if timing.baseline_lower_bound else ""
@@ -371,9 +351,6 @@ def _conclude(work: Work) -> _Outcome:
 
 
 def _measured(timing: Timing, found: Measurement) -> str:
-    if timing.candidate_us is None:
-        return f"No time could be measured: {'; '.join(timing.notes)}."
-
     def shown(value: float, interval: Interval, unit: str) -> str:
         return f"{value:.5g}{unit} (95 % interval {interval.low:.5g} to {interval.high:.5g})"
 

@@ -70,6 +70,7 @@ class Predictor:
             )
         work.peaks, work.hbm_temp_bytes = compiled["peaks"], compiled["hbm_temp_bytes"]
         kernels = replies["kernels"]
+        work.kernels = kernels
         costs = await self._costs(work, compiled["ops"], kernels, doubts)
         rates = {key: work.peaks[key] for key in ("clock_hz", "hbm_bytes_per_s")}
         ops = [time for cost in costs if (time := op_time(cost, **rates)) and (time.us or time.hbm_floor_us)]
@@ -170,6 +171,8 @@ class Predictor:
             # a kernel may stand in several places; the compiled program knows more of its loops than the artifact
             places = [op for op in ops if op["mosaic"] and op["point"] == number]
             runs = [(op["calls"], op["on_chip"]) for op in places] or [(kernel["calls"], None)]
+            kernel["runs"] = runs
+            kernel["vmem_bytes"] = max((op["vmem_bytes"] or 0 for op in places), default=None)
             if not all(calls for calls, _ in runs):
                 doubts.at_least(
                     f"kernel {kernel['name']}: runs in a loop of unknown length, so its time is a lower bound"

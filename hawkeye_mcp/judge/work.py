@@ -31,6 +31,7 @@ class Work:
     predicted: Timing | None = None  # set once timing is measured
     floor: tuple[float, str] | None = None  # the least time in us that the chip needs, and the resource that says so
     peaks: dict[str, float] = field(default_factory=dict)
+    kernels: list[dict[str, Any]] = field(default_factory=list)  # the profiler's plan of each, with what is known since
     kernel_calls: list[int] = field(default_factory=list)
     hbm_temp_bytes: int | None = None
     look: dict[str, Any] = field(default_factory=dict)  # fields of the Profile that counting fills

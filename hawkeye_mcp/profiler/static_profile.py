@@ -22,6 +22,7 @@ from hawkeye_mcp.judge.compiler import compile_exported
 from hawkeye_mcp.profiler import hlo, llo, sampling, transfers
 from hawkeye_mcp.profiler.cutout import POINT, cut_out
 from hawkeye_mcp.profiler.mosaic import DataDependent, MosaicCall, item_bits, mosaic_calls
+from hawkeye_mcp.profiler.operands import anatomy
 from hawkeye_mcp.profiler.regularity import DATA, axes_of_window, regularity
 
 # A grid step that computes for this long hides the latency of its transfers, about 750 cycles on v5e.
@@ -123,6 +124,7 @@ def plan_kernels(program: Program, tpu: str) -> list[dict[str, Any]]:
                     "weights": list(plan.weights),
                     "window_bytes": moved,
                     "own_hbm_bytes": own_hbm_bytes,
+                    "anatomy": anatomy(call, moved).model_dump(),
                     "eight_bit_matmul": _eight_bit_matmul(call),
                     "lower_bound": bool(reasons),
                     "notes": [f"kernel {call.name}: {reason}" for reason in reasons],

@@ -3,35 +3,14 @@
 import anyio
 import pytest
 
-from hawkeye_mcp import taxonomy, workloads
-from hawkeye_mcp.evaluation import OpTime, Timing
+from hawkeye_mcp import workloads
 from hawkeye_mcp.judge import evaluate
 from hawkeye_mcp.judge.verdict import Verdict
 from hawkeye_mcp.judge.work import Work
 
-PEAKS = {"bf16_flops_per_s": 197e12, "hbm_bytes_per_s": 820e9}
-
 
 def _work() -> Work:
     return Work("", workloads.load("41k_Gemm_Add_ReLU"), "v5e", lambda stage: None)
-
-
-def test_a_damaged_cell_takes_nothing_but_its_row_from_the_diagnosis(monkeypatch):
-    work = _work()
-    op = OpTime(
-        name="kernel", kind="mosaic", method="static_profile", static_us=9e3, hbm_floor_us=300, hbm_bytes=2 << 27,
-        us=9e3, bound="static_schedule",
-    )  # fmt: skip
-    work.timing = Timing(source="predicted", candidate_us=9e3, baseline_us=None, speedup=None, ops=[op])
-    work.peaks = PEAKS
-    (whole,) = evaluate._findings(work)
-    assert whole.taxonomy_row == "01_mxu_feed"
-
-    def broken(tpu: str) -> None:
-        raise ValueError("config.json is not JSON")
-
-    monkeypatch.setattr(taxonomy, "rows", broken)
-    assert evaluate._findings(work) == [whole.model_copy(update={"taxonomy_row": None})]
 
 
 @pytest.mark.anyio

@@ -59,7 +59,7 @@ KERNEL = {
 }  # fmt: skip
 OP = {
     "name": "k.1", "opcode": "custom-call", "mosaic": True, "point": 0, "calls": 1, "on_chip": [False],
-    "xla_cycles": None, "profile_cycles": None, "hbm_bytes": 0, "small": False, "ahead": False,
+    "xla_cycles": None, "profile_cycles": None, "hbm_bytes": 0, "small": False, "ahead": False, "vmem_bytes": 1024,
 }  # fmt: skip
 AROUND = {**OP, "name": "copy.2", "opcode": "copy", "mosaic": False, "point": None}
 
@@ -68,7 +68,7 @@ async def _predicted(kernel=None, ops=(), workload=SMALL, baseline=None, cycles=
     """Timing of a kernel of 50 us (schedule) and 1 us (HBM), with other operations around it."""
     answers = _Answers(
         {
-            "compile": {"ops": [{**OP, "on_chip": list(on_chip)}, *ops], "peaks": PEAKS},
+            "compile": {"ops": [{**OP, "on_chip": list(on_chip)}, *ops], "peaks": PEAKS, "hbm_temp_bytes": 0},
             "plan": {"kernels": [KERNEL | (kernel or {})]},
             "profile_point": {"cycles": cycles},
             "profile_around": around or {"ops": []},

@@ -1,0 +1,249 @@
+"""Findings about what crosses HBM and what waits for it. Thresholds are where the change can pay."""
+
+from collections.abc import Iterator
+
+from hawkeye_mcp.profile import Finding
+from hawkeye_mcp.profiler.anatomy import Operand
+from hawkeye_mcp.profiler.view import Kernel, View, finding, size, us
+
+# A grid step below this many cycles does not hide the start of its own transfers, about 750 cycles on v5e.
+SHORT_STEP_CYCLES = 4096
+REREAD = 1.3
+WAITS = 0.15
+NEARLY_FULL = 0.75
+
+
+def outside_kernels(view: View) -> Iterator[Finding]:
+    ops = sorted((op for op in view.timing.ops if op.kind == "xla"), key=lambda op: -op.us)
+    spent_us = sum(op.us for op in ops)
+    if spent_us > 0.02 * view.total_us:
+        named = ", ".join(f"{op.name} {us(op.us)}" for op in ops[:2])
+        yield finding(
+            f"{us(spent_us)} of {us(view.total_us)} is spent in XLA operations outside the kernels ({named}): do this work in a"
+            " kernel that already has the data in VMEM, or leave it out (casts, transposes, padding and reshapes copy whole"
+            " arrays).",
+            "timing.ops[kind=xla].us",
+            spent_us,
+            spent_us,
+            "05_fused_epilogue",
+        )
+
+
+def rereads(view: View) -> Iterator[Finding]:
+    """The operand whose repeated reads cost most, of each kernel that HBM holds up."""
+    for kernel in view.kernels:
+        operands = [o for o in kernel.anatomy.operands if o.moved_bytes and o.array_bytes]
+        worst = max(operands, key=lambda o: (o.moved_bytes or 0) - o.array_bytes, default=None)
+        if worst is None or worst.moved_bytes is None or worst.moved_bytes <= REREAD * worst.array_bytes:
+            continue
+        waste_us = view.hbm_us(worst.moved_bytes - worst.array_bytes)
+        if kernel.by_hbm:
+            costs_us = min(waste_us, kernel.us - max(kernel.mxu_us or 0.0, kernel.hbm_us - waste_us))
+        else:  # its share of what the schedule waits for
+            waits = kernel.stall_share(f"DMA {'read' if worst.direction == 'read' else 'write'}") or 0.0
+            costs_us = min(waits, waste_us / kernel.us) * kernel.us if waits > WAITS else 0.0
+        if costs_us <= 0:
+            continue
+        times = worst.moved_bytes / worst.array_bytes
+        yield finding(
+            f"{worst.label} of kernel {kernel.profile.name} crosses HBM {times:.3g} times over ({size(worst.moved_bytes)} for an"
+            f" array of {size(worst.array_bytes)}){_through(kernel, worst)}. {_room(view, kernel)}",
+            f"traffic[{worst.label}].factor",
+            times,
+            costs_us * kernel.profile.calls,
+            "09_block_size_and_vmem_budget"
+            if _full(view, kernel)
+            else "01_mxu_feed"
+            if kernel.anatomy.matmuls
+            else None,
+        )
+
+
+def _through(kernel: Kernel, operand: Operand) -> str:
+    """Which axes of the grid fetch the operand again."""
+    if operand.axes is None or not operand.axes:
+        return ""
+    again = [a for a, n in enumerate(kernel.profile.grid) if n > 1 and a not in operand.axes and a < max(operand.axes)]
+    if not again:
+        return ""
+    steps = " and ".join(f"axis {axis} ({kernel.profile.grid[axis]} steps)" for axis in again)
+    return (
+        f": every step of grid {steps} fetches all of it again, so fewer and larger blocks along that axis, or that axis"
+        " innermost, move it less often"
+    )
+
+
+def _full(view: View, kernel: Kernel) -> bool:
+    used, limit = view.vmem(kernel)
+    return used > NEARLY_FULL * limit
+
+
+def _room(view: View, kernel: Kernel) -> str:
+    used, limit = view.vmem(kernel)
+    capacity = int(view.peaks["vmem_bytes"])
+    if not _full(view, kernel):
+        return f"The kernel takes {size(used)} of the {size(limit)} of VMEM that it may: there is room."
+    if limit < 0.75 * capacity:
+        return (
+            f"The kernel takes {size(used)} of the {size(limit)} of VMEM that it may, but the chip has {size(capacity)}: raise"
+            " vmem_limit_bytes in its compiler parameters."
+        )
+    return f"VMEM is nearly full ({size(used)} of {size(limit)}): trade one operand's block for another's."
+
+
+def intermediates(view: View) -> Iterator[Finding]:
+    """Arrays that one kernel writes for another to read."""
+    if sum(kernel.profile.calls for kernel in view.kernels) < 2:
+        return
+    moved = sum(t.least_bytes * k.profile.calls for k in view.kernels for t in k.profile.traffic)
+    excess = moved - view.workload.least_bytes
+    over_hbm_us = sum(k.total_us for k in view.kernels if k.by_hbm)
+    costs_us = min(view.hbm_us(excess), over_hbm_us)
+    if excess > 0.1 * moved and costs_us > 0:
+        yield finding(
+            f"The kernels hand each other {size(excess)} through HBM beside the workload's own {size(view.workload.least_bytes)},"
+            " and HBM is what they wait for: compute both in one kernel, with the intermediate in VMEM.",
+            "kernels[].traffic.least_bytes",
+            excess,
+            costs_us,
+            "05_fused_epilogue",
+        )
+
+
+def wide_operands(view: View) -> Iterator[Finding]:
+    """float32 arrays in HBM although all inputs and outputs of the workload are narrower."""
+    narrow = [array.dtype in ("bfloat16", "float16") for array in (*view.workload.inputs, *view.workload.outputs)]
+    floats = [
+        is_narrow
+        for is_narrow, array in zip(narrow, (*view.workload.inputs, *view.workload.outputs), strict=True)
+        if "float" in array.dtype
+    ]
+    if not floats or not all(floats):
+        return
+    for kernel in view.kernels:
+        wide = [o for o in kernel.anatomy.operands if " f32[" in o.label and (o.moved_bytes or 0) > 0]
+        moved = sum(o.moved_bytes or 0 for o in wide)
+        if kernel.by_hbm and moved > 0.1 * kernel.hbm_us / view.hbm_us(1):
+            worst = max(wide, key=lambda o: o.moved_bytes or 0)
+            saved_us = view.hbm_us(moved / 2)
+            yield finding(
+                f"{worst.label} of kernel {kernel.profile.name} crosses HBM in float32 although the workload's arrays are"
+                " bfloat16: twice the bytes. Keep arrays bfloat16 in HBM and widen them inside the kernel.",
+                f"traffic[{worst.label}].bytes",
+                worst.moved_bytes or 0,
+                min(saved_us, kernel.us - max(kernel.schedule_us or 0.0, kernel.hbm_us - saved_us))
+                * kernel.profile.calls,
+            )
+
+
+def short_steps(view: View) -> Iterator[Finding]:
+    for kernel in view.kernels:
+        cycles = kernel.profile.cycles
+        if not cycles or kernel.steps < 8 or kernel.by_hbm:
+            continue
+        steps = kernel.steps / (view.cores if kernel.anatomy.parallel_axes else 1)
+        per_step = kernel.profile.phases.step_cycles if kernel.profile.phases else cycles / steps
+        gap_us = view.gap_us(kernel)
+        if per_step >= SHORT_STEP_CYCLES or gap_us < 0.1 * kernel.total_us:
+            continue
+        waits = kernel.stall_share("DMA")
+        if waits is not None and waits < WAITS:
+            continue  # its steps are short and full: what fills them is another finding
+        moved = sum(o.moved_bytes or 0 for o in kernel.anatomy.operands) / kernel.steps
+        waiting = "" if waits is None else f", {100 * waits:.0f} % of them waiting for transfers"
+        yield finding(
+            f"The {kernel.steps} grid steps of kernel {kernel.profile.name} take {per_step:.0f} cycles each{waiting}, and move"
+            f" {size(moved)} each: too little to hide the start of a step and of its transfers. Use larger blocks, so that there"
+            f" are fewer steps. {_room(view, kernel)}",
+            "kernels[].phases.step_cycles",
+            per_step,
+            gap_us if waits is None else min(gap_us, waits * kernel.total_us),
+            "09_block_size_and_vmem_budget"
+            if _full(view, kernel)
+            else "01_mxu_feed"
+            if kernel.anatomy.matmuls
+            else None,
+        )
+
+
+def exposed_transfers(view: View) -> Iterator[Finding]:
+    """A grid of one or a few steps: nothing is computed while the first blocks come and the last results go."""
+    for kernel in view.kernels:
+        if kernel.steps >= 4 or not kernel.schedule_us or kernel.by_hbm or kernel.anatomy.moves_by_hand:
+            continue
+        waits = kernel.stall_share("DMA")
+        exposed_us = kernel.hbm_us / kernel.steps
+        if waits is not None:
+            exposed_us = waits * kernel.us
+        costs_us = min(exposed_us, kernel.schedule_us - kernel.hbm_us) * kernel.profile.calls
+        if costs_us > 0:
+            grid = "no grid" if not kernel.profile.grid else f"a grid of {kernel.steps} step(s)"
+            yield finding(
+                f"Kernel {kernel.profile.name} has {grid}: it waits while {size(kernel.hbm_us / view.hbm_us(1))} come and go, with"
+                " nothing to compute meanwhile. Cut the work into eight or more grid steps, so that the next block is"
+                " fetched while this one is computed.",
+                "kernels[].grid",
+                kernel.steps,
+                costs_us,
+                "04_async_pipeline",
+            )
+
+
+def single_buffers(view: View) -> Iterator[Finding]:
+    for kernel in view.kernels:
+        single = [o for o in kernel.anatomy.operands if o.single_buffered and o.moved_bytes]
+        if not single:
+            continue
+        worst = max(single, key=lambda o: o.moved_bytes or 0)
+        transfer_us = view.hbm_us(sum(o.moved_bytes or 0 for o in single))
+        waits = kernel.stall_share("DMA")
+        costs_us = min(transfer_us if waits is None else waits * kernel.us, kernel.us)
+        yield finding(
+            f"{worst.label} of kernel {kernel.profile.name} has one buffer: computing stops while its next block is fetched"
+            f" ({us(transfer_us)} of transfers). Give it two (pl.Buffered(2), the default).",
+            "kernels[].buffers.copies",
+            1,
+            min(costs_us * kernel.profile.calls, max(view.gap_us(kernel), 0.0)),
+            "04_async_pipeline",
+        )
+
+
+def waiting_by_hand(view: View) -> Iterator[Finding]:
+    """Async copies of the kernel's own that it waits for."""
+    for kernel in view.kernels:
+        waits = kernel.stall_share("DMA")
+        if kernel.anatomy.moves_by_hand and waits and waits > WAITS and not kernel.by_hbm:
+            yield finding(
+                f"Kernel {kernel.profile.name} waits {100 * waits:.0f} % of its cycles for copies that it starts itself: start the"
+                " next copy into a second buffer before waiting for this one.",
+                "kernels[].stalls",
+                waits,
+                waits * kernel.total_us,
+                "15_manual_dma",
+            )
+
+
+def long_waits(view: View) -> Iterator[Finding]:
+    """Long steps that nevertheless wait for transfers: blocks that are large against what is computed on them."""
+    for kernel in view.kernels:
+        waits = kernel.stall_share("DMA")
+        cycles = kernel.profile.cycles or 0.0
+        if not waits or waits <= WAITS or kernel.anatomy.moves_by_hand or kernel.steps < 4 or kernel.by_hbm:
+            continue
+        if cycles / kernel.steps < SHORT_STEP_CYCLES or any(o.single_buffered for o in kernel.anatomy.operands):
+            continue
+        worst = max((s for s in kernel.profile.stalls if s.cause.startswith("DMA")), key=lambda s: s.share)
+        yield finding(
+            f"Kernel {kernel.profile.name} waits {100 * waits:.0f} % of its cycles for transfers, most for {worst.cause}: a step"
+            " computes for less time than its blocks take to come. Reuse each block for more work, or move fewer bytes.",
+            "kernels[].stalls",
+            waits,
+            min(waits * kernel.total_us, view.gap_us(kernel)),
+            "09_block_size_and_vmem_budget",
+        )
+
+
+DETECTORS = (
+    outside_kernels, rereads, intermediates, wide_operands, short_steps, exposed_transfers, single_buffers,
+    waiting_by_hand, long_waits,
+)  # fmt: skip
