@@ -145,11 +145,12 @@ class Judge:
     async def profile(
         self, source: str, workload: Workload, tpu: str, *, counters: bool = True, progress: Progress = _ignore
     ) -> Profile:
-        """Look into a kernel without verifying it: predicted time, counters of the executed schedule, memory.
+        """Look into a kernel without verifying it: predicted time, counters of the executed schedule, memory;
+        measured time where this machine has the TPU.
 
         Without `counters` it answers with the time alone, some seconds sooner.
         """
-        work = Work(source, workload, tpu, progress, verified=False)
+        work = Work(source, workload, tpu, progress, verified=False, counted=counters)
 
         async def stages() -> _Outcome:
             await self._trace(work)
@@ -157,14 +158,19 @@ class Judge:
             await self._predictor.predict(work)
             if counters:
                 with work.stage("count"):
-                    await self._predictor.count(work)
+                    self._predictor.count(work)
+            await self._measurer.measure(work)
+            message = "Profiled; whether its results are correct was not checked."
+            if work.timing and work.timing.measurement:
+                message += f" {_measured(work.timing, work.timing.measurement)}"
             return _Outcome(
                 "profiled",
-                "Profiled; whether its results are correct was not checked.",
+                message,
                 "Address the first finding, then evaluate.",
             )
 
         outcome = await self._outcome(work, stages)
+        predicted = work.predicted or work.timing
         return Profile(
             status=outcome.status,
             message=outcome.message,
@@ -174,8 +180,9 @@ class Judge:
             kernel_sha256=sha256(source),
             isolation=self.isolation,
             artifact=work.artifact,
-            predicted_us=work.timing.candidate_us if work.timing else None,
-            timing=work.timing,
+            predicted_us=predicted.candidate_us if predicted else None,
+            timing=predicted,
+            measured=work.timing if work.predicted else None,
             hbm_temp_bytes=work.hbm_temp_bytes,
             **look.fields(work),
             compiler_message=outcome.compiler_message,
@@ -332,12 +339,11 @@ def _conclude(work: Work) -> _Outcome:
         message = f"Wrong at {correctness.size} size: {correctness.problem}"
         return _Outcome("incorrect", message, NEXT_STEP["incorrect"])
     message = f"Correct on {correctness.seeds} fresh draws at {correctness.size} size ({correctness.gate})."
-    if timing.candidate_us is None:
-        how = "measured" if timing.measurement else "predicted"
-        message += f" No time could be {how}: {'; '.join(timing.notes) or 'unknown'}."
-        return _Outcome("correct", message, NEXT_STEP["correct"])
     if timing.measurement:
         return _Outcome("correct", f"{message} {_measured(timing, timing.measurement)}", NEXT_STEP["correct"])
+    if timing.candidate_us is None:
+        message += f" No time could be predicted: {'; '.join(timing.notes) or 'unknown'}."
+        return _Outcome("correct", message, NEXT_STEP["correct"])
     message += f" Predicted {timing.candidate_us:.5g} us on {work.tpu}"
     if timing.speedup is not None:
         least = "at least " if timing.baseline_lower_bound else ""
@@ -351,6 +357,9 @@ def _conclude(work: Work) -> _Outcome:
 
 
 def _measured(timing: Timing, found: Measurement) -> str:
+    if timing.candidate_us is None:
+        return f"No time could be measured: {'; '.join(timing.notes)}."
+
     def shown(value: float, interval: Interval, unit: str) -> str:
         return f"{value:.5g}{unit} (95 % interval {interval.low:.5g} to {interval.high:.5g})"
 
@@ -385,7 +394,7 @@ async def open_judge(*, warm: str | None = None, limits: Limits | None = None) -
         "compiler": min(2, -(-most // 2)),
         "profiler": min(4, most),
     }
-    pools = {kind: WorkerPool(kind, size) for kind, size in {**sizes, "tracer": 1}.items()}
+    pools = {kind: WorkerPool(kind, size) for kind, size in {**sizes, "tracer": min(2, most)}.items()}
     async with anyio.create_task_group() as tasks:
         sandboxes = SandboxPool(tasks, limits=limits)
         judge = Judge(sandboxes, pools)
