@@ -15,6 +15,7 @@ from jax._src.lib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from hawkeye_mcp.profiler.mosaic import MosaicCall
+from hawkeye_mcp.profiler.shortening import with_grid
 
 POINT = "hawkeye_point"  # the attribute that tells the copies apart in the compiled program
 
@@ -46,7 +47,7 @@ def cut_out(call: MosaicCall, grids: Sequence[Sequence[int]]) -> export.Exported
             for at, argument in enumerate(block.arguments):
                 copy.operands[at] = argument
             if tuple(grid) != call.grid:
-                copy.attributes["backend_config"] = ir.StringAttr.get(call.with_grid(grid))
+                copy.attributes["backend_config"] = ir.StringAttr.get(with_grid(call, grid))
             copy.attributes["mhlo.frontend_attributes"] = ir.DictAttr.get({POINT: ir.StringAttr.get(str(i))})
             outputs += list(copy.results)
         for at, value in enumerate(outputs):

@@ -1,7 +1,6 @@
-"""Mosaic kernels inside an artifact: find them, read their grids and windows, shorten their grids."""
+"""Mosaic kernels inside an artifact: find them, read their grids and windows."""
 
 import base64
-import io
 import json
 import math
 import re
@@ -111,26 +110,6 @@ class MosaicCall:
         """Whether the body starts transfers of its own, beside those of the grid's pipeline."""
         return any(name.startswith("tpu.enqueue_") for name in body_operations(self))
 
-    def with_grid(self, grid: Sequence[int]) -> str:
-        """The call's backend_config with a shorter grid and the same body.
-
-        Along a shortened axis the kernel still sees its first positions and, at its last step, its true last one, so
-        that what it does at the ends of an axis (start and finish of an accumulation) is done.
-        """
-        with self.body.context, ir.Location.unknown(self.body.context):
-            body = ir.Module.parse(self.body.operation.get_asm(binary=False, enable_debug_info=True))
-            short = MosaicCall(self.op, self.calls, self.config, body)
-            short.main.attributes["iteration_bounds"] = ir.DenseI64ArrayAttr.get(list(grid))
-            transforms = {window.transform for window in self.windows}
-            for op in body.body.operations:
-                name = ir.StringAttr(op.operation.attributes["sym_name"]).value
-                if op.operation == short.main or name in transforms:
-                    _pin_last(op.operation.regions[0].blocks[0], grid, self.grid)
-            out = io.BytesIO()
-            body.operation.write_bytecode(out)
-        inner = self.config["custom_call_config"] | {"body": base64.b64encode(out.getvalue()).decode()}
-        return json.dumps(self.config | {"custom_call_config": inner}, separators=(",", ":"))
-
     def window_bytes(self, grid: Sequence[int] | None = None) -> list[int]:
         """Bytes that the pipeline moves for each window over a whole grid: every block whose index changed, clipped.
 
@@ -174,27 +153,6 @@ class MosaicCall:
             if "sym_name" in attributes and ir.StringAttr(attributes["sym_name"]).value == transform:
                 return _interpret(op.operation, points)
         raise DataDependent(f"the index map {transform} is missing")
-
-
-def _pin_last(block: ir.Block, short: Sequence[int], full: Sequence[int]) -> None:
-    """Replace each shortened grid index by select(index == short - 1, full - 1, index)."""
-    i32 = ir.IntegerType.get_signless(32)
-
-    def create(name: str, kind: ir.Type, operands: list[ir.Value], **attributes: ir.Attribute) -> ir.Operation:
-        return ir.Operation.create(f"stable_mosaic.arith.{name}", [kind], operands, attributes)
-
-    with ir.InsertionPoint.at_block_begin(block):
-        for argument, n_short, n_full in zip(list(block.arguments), short, full, strict=False):
-            if n_short == n_full:
-                continue
-            end = create("constant", i32, [], value=ir.IntegerAttr.get(i32, n_short - 1))
-            last = create("constant", i32, [], value=ir.IntegerAttr.get(i32, n_full - 1))
-            at_end = create(
-                "cmpi", ir.IntegerType.get_signless(1), [argument, end.results[0]],
-                predicate=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0),
-            )  # fmt: skip
-            index = create("select", i32, [at_end.results[0], last.results[0], argument])
-            argument.replace_all_uses_except(index.results[0], [at_end, index])
 
 
 def item_bits(element: str) -> int:

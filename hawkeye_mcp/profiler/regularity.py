@@ -32,6 +32,13 @@ def regularity(call: MosaicCall) -> Regularity:
     return Regularity(frozenset(axis for axis in flow.reached if axis >= 0), DATA in flow.reached)
 
 
+def last_step_tests(call: MosaicCall) -> list[tuple[ir.Operation, int, int]]:
+    """Comparisons of a grid index with the last value of its axis: the operation, which operand is that, the axis."""
+    flow = _Flow(call)
+    flow.visit(call.main.regions[0].blocks[0])
+    return list(flow.last_step_tests.values())
+
+
 class _Flow:
     """Follows grid indices and values read from memory to the branches and loop bounds that they reach."""
 
@@ -42,6 +49,7 @@ class _Flow:
         self._axis_of: dict[Any, int] = {index: axis for axis, index in enumerate(indices)}
         self._constants: dict[Any, int] = {}
         self.reached: set[int] = set()
+        self.last_step_tests: dict[Any, tuple[ir.Operation, int, int]] = {}
 
     def visit(self, block: Any) -> None:
         for each in block:
@@ -82,12 +90,14 @@ class _Flow:
 
     def _is_edge_test(self, op: Any) -> bool:
         """Whether this compares a grid index for (in)equality with the first or last value of its axis."""
-        index, constant = op.operands
-        if index not in self._axis_of:
-            index, constant = constant, index
+        at = 0 if op.operands[0] in self._axis_of else 1
+        index, constant = op.operands[at], op.operands[1 - at]
         if int(ir.IntegerAttr(op.attributes["predicate"]).value) not in (0, 1) or index not in self._axis_of:
             return False
-        return self._constants.get(constant) in (0, self._grid[self._axis_of[index]] - 1)
+        axis, value = self._axis_of[index], self._constants.get(constant)
+        if value == self._grid[axis] - 1:
+            self.last_step_tests[op.results[0]] = (op, 1 - at, axis)
+        return value in (0, self._grid[axis] - 1)
 
     def _union(self, values: Any) -> Labels:
         return frozenset().union(*(self._labels.get(value, _NONE) for value in values))

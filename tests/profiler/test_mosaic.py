@@ -10,7 +10,10 @@ from jax._src.lib.mlir import ir
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
+from hawkeye_mcp.artifact import operations
 from hawkeye_mcp.profiler.mosaic import DataDependent, body_operations, item_bits
+from hawkeye_mcp.profiler.regularity import last_step_tests
+from hawkeye_mcp.profiler.shortening import with_grid
 
 
 def _matmul(x_ref, w_ref, out_ref):
@@ -89,7 +92,7 @@ def test_a_ragged_last_block_moves_only_what_there_is():
 def test_a_shortened_grid_ends_at_the_true_last_block():
     program, call = _one(_copy, ((300, 256), "float32"))
     with program.context:
-        config = json.loads(call.with_grid((2,)))
+        config = json.loads(with_grid(call, (2,)))
         body = ir.Module.parse(base64.b64decode(config["custom_call_config"]["body"]), program.context)
         short = dataclasses.replace(call, config=config, body=body)
         assert short.grid == (2,)
@@ -101,11 +104,18 @@ def test_a_shortened_grid_ends_at_the_true_last_block():
 def test_a_shortened_accumulation_still_sees_its_last_step():
     program, call = _one(_product, ((256, 1024), "bfloat16"), ((1024, 512), "bfloat16"))
     with program.context:
-        config = json.loads(call.with_grid((1, 1, 2)))
+        config = json.loads(with_grid(call, (1, 1, 2)))
         body = ir.Module.parse(base64.b64decode(config["custom_call_config"]["body"]), program.context)
-        text = str(body)
-        assert "array<i64: 1, 1, 2>" in text
-        assert "stable_mosaic.arith.select" in text
+        short = dataclasses.replace(call, config=config, body=body)
+        assert short.grid == (1, 1, 2)
+        # the kernel compares with the last of 4 steps; the short one with its own last, and not one operation is added
+        (test,) = last_step_tests(short)
+        assert test[2] == 2
+        assert _names(short) == _names(call)
+
+
+def _names(call):
+    return sorted(op.name for op in operations(call.body.operation) if op.name != "stable_mosaic.arith.constant")
 
 
 def _gather(table, x):
