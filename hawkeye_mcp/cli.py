@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 EXIT_OTHER_VERDICT, EXIT_HARNESS = 1, 3
 PARTS = ("all", "guide", "naive", "optimized", "config")
+SIZES = ("check", "full")
 _PLAIN_WIDTH = 120  # of tables that go into a file or a pipe
 
 app = typer.Typer(
@@ -59,7 +60,7 @@ def _workload(name: str) -> str:
     from hawkeye_mcp import workloads
 
     try:
-        return workloads.load(name).name
+        return workloads.find(name).reference
     except workloads.UnknownWorkload as error:
         raise typer.BadParameter(str(error)) from None
 
@@ -68,6 +69,13 @@ def _workloads(names: list[str] | None) -> list[str]:
     from hawkeye_mcp import workloads
 
     return list(dict.fromkeys(_workload(name) for name in names or workloads.names()))
+
+
+def _shipped(names: list[str] | None) -> list[str]:
+    found = _workloads(names)
+    if own := [name for name in found if "/" in name]:
+        raise typer.BadParameter(f"{own[0]} is not shipped: its baseline is predicted when it is first needed.")
+    return found
 
 
 def _client(name: str) -> str:
@@ -80,6 +88,10 @@ def _condition(name: str) -> str:
 
 def _part(name: str) -> str:
     return _one_of(name, PARTS)
+
+
+def _size(name: str) -> str:
+    return _one_of(name, SIZES)
 
 
 def _one_of(value: str, legal: Sequence[str] | dict[str, clients.Client]) -> str:
@@ -103,7 +115,10 @@ def read_kernel(name: str) -> str:
 WorkloadOption = Annotated[
     str,
     typer.Option(
-        "--workload", metavar="NAME", callback=_workload, help="What to compute; see `hawkeye workloads list`."
+        "--workload",
+        metavar="NAME",
+        callback=_workload,
+        help="What to compute: a name of `hawkeye workloads list`, or the path of a folder, such as ./mine/.",
     ),
 ]
 KernelOption = Annotated[
@@ -141,9 +156,9 @@ def evaluate(
     Exit code: 0 correct, 1 any other verdict, 2 wrong usage, 3 the harness failed.
     """
     from hawkeye_mcp import display
-    from hawkeye_mcp.workloads import load
+    from hawkeye_mcp.workloads import find
 
-    subject = load(workload)
+    subject = find(workload)
 
     async def judge(progress: Callable[[str], None]) -> "Evaluation":
         from hawkeye_mcp.judge.evaluate import open_judge
@@ -170,9 +185,9 @@ def profile(
     Exit code: 0 profiled, 1 any other verdict, 2 wrong usage, 3 the harness failed.
     """
     from hawkeye_mcp import profile_text
-    from hawkeye_mcp.workloads import load
+    from hawkeye_mcp.workloads import find
 
-    subject = load(workload)
+    subject = find(workload)
 
     async def judge(progress: Callable[[str], None]) -> "Profile":
         from hawkeye_mcp.judge.evaluate import open_judge
@@ -271,18 +286,76 @@ def list_workloads(as_json: JsonOption = False) -> None:
 
 @workloads_app.command("show")
 def show_workload(
-    name: Annotated[str, typer.Argument(metavar="NAME", callback=_workload, help="Its name.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", callback=_workload, help="Its name, or its folder's path.")],
     as_json: JsonOption = False,
 ) -> None:
     """Show one problem as an agent reads it: what to compute, on what shapes, how it is judged."""
     from hawkeye_mcp import workloads
 
-    found = workloads.load(name)
+    found = workloads.find(name)
     statement = workloads.statement(found)
     if as_json:
         _print_json(found.model_dump(mode="json", exclude={"folder"}) | {"statement": statement})
     else:
         typer.echo(statement)
+
+
+@workloads_app.command("check")
+def check_workloads(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", callback=_workloads, help="Names, or paths of folders; default: all."),
+    ] = None,
+    size: Annotated[str, typer.Option(metavar="SIZE", callback=_size, help=f"One of {', '.join(SIZES)}.")] = "check",
+    fresh: Annotated[bool, typer.Option("--fresh", help="Check again what was checked from the same code.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Audit workloads: does each tell a right kernel from a wrong one?
+
+    Wrong programs are made from each workload's own and must fail, right ones must pass. At --size full only right ones
+    run, and the baseline is compiled for chips. Results are kept: a stopped check goes on where it stopped.
+    Exit code: 0 all are ok, 1 one is not.
+    """
+    from hawkeye_mcp import workloads
+    from hawkeye_mcp.workload_check import runner, show
+    from hawkeye_mcp.workload_check.report import Checked
+
+    wanted = [workloads.find(name) for name in names or ()]
+    number = 0
+
+    def done(found: Checked) -> None:
+        nonlocal number
+        number += 1
+        typer.echo(f"[{number}/{len(wanted)}] {show.line(found)}", err=True)
+
+    async def check(progress: Callable[[str], None]) -> list[Checked]:
+        return await runner.check(wanted, "full" if size == "full" else "check", fresh=fresh, done=done)
+
+    found = _judged(check)
+    if as_json:
+        _print_json({"workloads": [check.model_dump(mode="json") for check in found]})
+    else:
+        show.table(found, _console())
+    raise typer.Exit(0 if all(check.ok for check in found) else EXIT_OTHER_VERDICT)
+
+
+@workloads_app.command("new")
+def new_workload(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, which is its folder's.")],
+    folder: Annotated[
+        Path, typer.Option("--dir", metavar="DIR", file_okay=False, help="Where its folder is made.")
+    ] = Path(),
+) -> None:
+    """Write a small workload of your own that passes the check, with comments that say what to change."""
+    from hawkeye_mcp import workloads
+    from hawkeye_mcp.workload_check import skeleton
+
+    try:
+        workloads.check_name(name)
+    except workloads.UnknownWorkload as error:
+        raise typer.BadParameter(str(error), param_hint="NAME") from None
+    _write_all(folder / name, skeleton.files(name))
+    typer.echo(f"Next: hawkeye workloads check {folder / name}/")
 
 
 @taxonomy_app.command("list")
@@ -430,7 +503,7 @@ def baselines(
         list[str] | None, typer.Option(metavar="CHIP", callback=_tpus, help="Chip, repeatable; default: all.")
     ] = None,
     workload: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", callback=_workloads, help="Workload, repeatable; default: all.")
+        list[str] | None, typer.Option(metavar="NAME", callback=_shipped, help="Workload, repeatable; default: all.")
     ] = None,
 ) -> None:
     """Predict the XLA baselines that are shipped.
@@ -441,9 +514,9 @@ def baselines(
     import anyio
 
     from hawkeye_mcp import display
-    from hawkeye_mcp.workloads import load
+    from hawkeye_mcp.workloads import find
 
-    wanted = [(chip, load(name)) for chip in tpu or () for name in workload or ()]
+    wanted = [(chip, find(name)) for chip in tpu or () for name in workload or ()]
     table, failed = anyio.run(_baselines, wanted)
     display.baselines(table, _console())
     raise typer.Exit(EXIT_OTHER_VERDICT if failed else 0)

@@ -203,7 +203,11 @@ def parse(argv: Sequence[str] | None) -> Options:
     parser = argparse.ArgumentParser(prog="hawkeye-mcp", description="MCP server that judges TPU Pallas kernels.")
     parser.add_argument("--condition", default="full", choices=conditions.CONDITIONS, help="what the client may see")
     parser.add_argument("--tpu", default="", choices=TPUS, help="pin the TPU generation; default: v5e, not pinned")
-    parser.add_argument("--workload", default="", help="pin the workload; default: the client names one")
+    parser.add_argument(
+        "--workload",
+        default="",
+        help="pin the workload, by its name or its folder's path; default: the client names one",
+    )
     parser.add_argument("--workspace", type=Path, default=Path.cwd(), help="where kernel files are read from")
     parser.add_argument("--state", type=Path, default=None, help="folder of the pool and the default call log")
     parser.add_argument("--call-log", type=Path, default=None, help="JSON Lines file; default: a new one in --state")
@@ -213,9 +217,10 @@ def parse(argv: Sequence[str] | None) -> Options:
     parser.add_argument("--port", type=int, default=8931, help="for http; 0: any free one")
     parser.add_argument("--version", action="version", version=f"hawkeye-mcp {__version__}")
     found = parser.parse_args(argv)
-    if found.workload and found.workload not in workloads.names():
+    pinned = None
+    if found.workload:
         try:
-            workloads.load(found.workload)
+            pinned = workloads.find(found.workload)
         except workloads.UnknownWorkload as error:
             parser.error(f"argument --workload: {error}")
     if not found.workspace.is_dir():
@@ -227,7 +232,8 @@ def parse(argv: Sequence[str] | None) -> Options:
     settings = Settings(
         condition=conditions.parse(found.condition),
         tpu=found.tpu,
-        workload=found.workload,
+        workload=pinned.name if pinned else "",
+        workload_folder=pinned.folder if pinned and not pinned.shipped else None,
         workspace=found.workspace.resolve(),
         state=state_folder,
         call_log=(found.call_log or state_folder / "calls" / name).resolve(),
@@ -253,6 +259,9 @@ def main(argv: Sequence[str] | None = None, judge_factory: JudgeFactory | None =
     options = parse(argv)
     if options.settings.call_log.is_relative_to(options.settings.workspace):
         logger.warning("the call log %s is inside the workspace: an agent can change it", options.settings.call_log)
+    own = options.settings.workload_folder
+    if own and own.is_relative_to(options.settings.workspace):
+        logger.warning("the workload %s is inside the workspace: an agent can change how it is judged", own)
     exiting = _Exit()
     server = build_server(options.settings, judge_factory, on_closed=exiting.closed)
     code = 0

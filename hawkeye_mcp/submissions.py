@@ -26,13 +26,14 @@ _LOCK_RETRY_S = 0.2
 class Settings:
     """What one server process is told at its start.
 
-    workload, tpu: pinned when not empty. workspace: where kernel files may be read from. state: folder of the
+    workload, tpu: pinned when not empty. workload_folder: of a pinned workload that is not shipped. workspace: where kernel files may be read from. state: folder of the
     pool and of whatever must outlive the process. max_evaluations: 0 means no limit. deadline_s: of each job.
     """
 
     condition: Condition = "full"
     tpu: str = ""
     workload: str = ""
+    workload_folder: Path | None = None
     workspace: Path = field(default_factory=Path.cwd)
     state: Path = field(default_factory=Path.cwd)
     call_log: Path = field(default_factory=lambda: Path("calls.jsonl"))

@@ -1,16 +1,18 @@
 """Workload folders: what each one declares, without importing jax."""
 
 import difflib
+import re
 import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hawkeye_mcp import content
 
 Size = Literal["full", "check"]
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 class UnknownWorkload(ValueError):
@@ -38,6 +40,10 @@ class Tolerance(_Table):
     axis: int = Field(0, description="Axis over which E takes the mean of the oracle's output.")
     reason: str
 
+    @property
+    def gate(self) -> str:
+        return f"{self.metric} <= {self.limit:g}"
+
 
 class Baseline(_Table):
     """How the XLA baseline is predicted: profiled at two values of one dimension along which its cost is linear."""
@@ -45,6 +51,13 @@ class Baseline(_Table):
     axis: str
     at: tuple[int, int]
     reason: str = ""
+
+
+class Survives(_Table):
+    """A wrong program that this workload's test cannot tell, and why that is understood; see workload_check."""
+
+    mutant: str
+    reason: str
 
 
 class Outside(_Table):
@@ -73,12 +86,23 @@ class Workload(_Table):
     tolerance: Tolerance
     baseline: Baseline
     outside: Outside = Outside()
+    survives: tuple[Survives, ...] = ()
+    does_not_fit: dict[str, str] = Field({}, description="Chip: the compiler's words on the baseline at full size.")
     folder: Path
 
     def shapes(self, arrays: tuple[Array, ...], size: Size) -> list[tuple[tuple[int, ...], str]]:
         """(shape, dtype) of the given inputs or outputs at one size."""
         dims = self.sizes[size]
         return [(tuple(dims[d] if isinstance(d, str) else d for d in array.shape), array.dtype) for array in arrays]
+
+    @property
+    def reference(self) -> str:
+        """What `find` finds it by, in any process: its name, or its folder's path if it is not shipped."""
+        return self.name if self.shipped else str(self.folder)
+
+    @property
+    def shipped(self) -> bool:
+        return self.folder == _shipped(self.name)
 
     def code(self) -> str:
         return (self.folder / "workload.py").read_text(encoding="utf-8")
@@ -101,9 +125,51 @@ def load(name: str) -> Workload:
     if name not in known:
         near = difflib.get_close_matches(name, known, n=3, cutoff=0.3) or known[:3]
         raise UnknownWorkload(f"There is no workload {name!r}. Nearest: {', '.join(near)}. All: {', '.join(known)}.")
-    folder = content.folder("workloads") / name
-    with (folder / "workload.toml").open("rb") as file:
-        return Workload(name=name, folder=folder, **tomllib.load(file))
+    with (_shipped(name) / "workload.toml").open("rb") as file:
+        return Workload(name=name, folder=_shipped(name), **tomllib.load(file))
+
+
+def find(reference: str) -> Workload:
+    """A shipped workload by its name, or any other by the path of its folder: something with a slash in it.
+
+    Only for what a person or this package itself names: a path that an agent chose must not come here.
+
+    Raises:
+        UnknownWorkload: no such name, or a folder that is no workload; the message says what is wrong with it.
+    """
+    if "/" not in reference:
+        if reference not in names() and (Path(reference) / "workload.toml").is_file():
+            raise UnknownWorkload(
+                f"There is no workload {reference!r} here; for the folder of that name say ./{reference}/."
+            )
+        return load(reference)
+    folder = Path(reference).resolve()
+    if folder == _shipped(folder.name):
+        return load(folder.name)
+    check_name(folder.name)
+    if missing := [name for name in ("workload.toml", "workload.py") if not (folder / name).is_file()]:
+        raise UnknownWorkload(
+            f"{folder} is no workload: it has no {' and no '.join(missing)}. `hawkeye workloads new NAME` writes one."
+        )
+    try:
+        return Workload(name=folder.name, folder=folder, **tomllib.loads((folder / "workload.toml").read_text("utf-8")))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError, TypeError) as error:
+        raise UnknownWorkload(f"{folder / 'workload.toml'} cannot be read: {error}. Mend the file.") from None
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise UnknownWorkload(f"{folder / 'workload.toml'} is not a workload's declaration: {wrong}.") from None
+
+
+def check_name(name: str) -> None:
+    """Raises UnknownWorkload if a workload that is not shipped cannot have this name."""
+    if name in names():
+        raise UnknownWorkload(f"{name} is the name of a workload that is shipped: choose another.")
+    if not _NAME.fullmatch(name):
+        raise UnknownWorkload(f"{name!r} is no name for a workload: use letters, digits, _ and - only.")
+
+
+def _shipped(name: str) -> Path:
+    return content.folder("workloads") / name
 
 
 def statement(workload: Workload) -> str:

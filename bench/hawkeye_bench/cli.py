@@ -43,7 +43,7 @@ def main(
         list[str] | None,
         typer.Option(help=f"What the agent may see; repeatable: {', '.join(CONDITIONS)}.", show_default="none"),
     ] = None,
-    workloads: Annotated[str, typer.Option(help="Names, separated by commas; default: all.")] = "",
+    workloads: Annotated[str, typer.Option(help="Names or paths of folders, separated by commas; default: all.")] = "",
     tpu: Annotated[str, typer.Option(help=f"Chip to optimise for: {', '.join(TPUS)}.")] = DEFAULT_TPU,
     model: Annotated[
         str,
@@ -72,7 +72,7 @@ def main(
     _check("--agent", [agent], AGENTS)
     _check("--condition", conditions, CONDITIONS)
     _check("--tpu", [tpu], TPUS)
-    _check("--workloads", names, workload_store.names())
+    names = _found(names)
     chosen = _agent(model, base_url, api_key_env)
     # The resolved path keeps the workspace the same whatever the working directory of the server is.
     folder = (out or Path("runs") / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")).resolve()
@@ -84,7 +84,7 @@ def main(
         max_turns=max_turns,
         max_evaluations=max_evaluations,
         max_minutes=max_minutes,
-        workloads=list(dict.fromkeys(names)),
+        workloads=names,
         conditions=conditions,
         reps=reps,
         versions=versions(),
@@ -122,6 +122,17 @@ def _check(option: str, values: list[str], legal: tuple[str, ...] | list[str]) -
     for value in values:
         if value not in legal:
             raise typer.BadParameter(f"{value!r} is not one of {', '.join(legal)}.", param_hint=option)
+
+
+def _found(workloads: list[str]) -> list[str]:
+    """What the workloads are found by; exit 2 if one is not there, or if two have one name."""
+    try:
+        found = list(dict.fromkeys(workload_store.find(name).reference for name in workloads))
+    except workload_store.UnknownWorkload as error:
+        raise typer.BadParameter(str(error), param_hint="--workloads") from None
+    if len({runs.name_of(workload) for workload in found}) < len(found):
+        raise typer.BadParameter("two folders have the same name: rename one.", param_hint="--workloads")
+    return found
 
 
 def _run(plan: Plan, whole: Plan, agent: Agent, folder: Path) -> int:
@@ -190,9 +201,10 @@ def _with_progress(plan: Plan, agent: Agent, folder: Path, outcomes: list[Run], 
 
 def _ordered(plan: Plan, found: list[Run]) -> list[Run]:
     """By workload, then repeat, then condition, each in the order of the command line."""
+    names = [runs.name_of(workload) for workload in plan.workloads]
 
     def position(run: Run) -> tuple[int, int, int]:
-        return plan.workloads.index(run.workload), run.repeat, plan.conditions.index(run.condition)
+        return names.index(run.workload), run.repeat, plan.conditions.index(run.condition)
 
     return sorted(found, key=position)
 

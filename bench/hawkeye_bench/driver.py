@@ -103,15 +103,16 @@ async def run_one(
 ) -> Run:
     """One run from an empty folder to its record."""
     folder = runs.folder(out, workload, condition, repeat)
+    name = runs.name_of(workload)
     runs.set_aside(folder)
 
     def say(text: str) -> None:
-        progress(f"{workload} {condition}: {text}")
+        progress(f"{name} {condition}: {text}")
 
     (folder / "state").mkdir(parents=True)
     workspace = runs.make_workspace(out, folder)
     run = Run(
-        workload=workload,
+        workload=name,
         condition=condition,
         repeat=repeat,
         tpu=plan.tpu,
@@ -124,23 +125,23 @@ async def run_one(
         seconds=0.0,
     )
     task = Task(
-        workload=workload,
+        workload=name,
         tpu=plan.tpu,
         workspace=workspace,
         server=_server(plan, folder, workspace, workload, condition, server_command),
         server_log=folder / "server.log",
-        prompt=prompt(plan, workload, condition),
+        prompt=prompt(plan, name, condition),
         max_turns=plan.max_turns,
     )
     started = time.monotonic()
     stop, error, usage = await _let_work(agent, task, folder / "transcript.jsonl", plan.max_minutes, say)
     run = run.model_copy(update={"stop": stop, "error": error, **usage, **_counted(folder / "calls.jsonl")})
     if stop != "broken":
-        run = await _judged_again(run, folder, judge, say)
+        run = await _judged_again(run, workload, folder, judge, say)
     run = run.model_copy(update={"seconds": round(time.monotonic() - started, 1)})
     # A broken run leaves no run.json: it says nothing of the agent, so the next start repeats it.
-    name = "broken.json" if run.status == "broken" else "run.json"
-    write_atomically(folder / name, run.model_dump_json(indent=1))
+    record = "broken.json" if run.status == "broken" else "run.json"
+    write_atomically(folder / record, run.model_dump_json(indent=1))
     return run
 
 
@@ -237,7 +238,7 @@ def _counted(log_path: Path) -> dict[str, Any]:
     return {"evaluations": judged, "tool_calls": dict(calls)}
 
 
-async def _judged_again(run: Run, folder: Path, judge: Judge, progress: Progress) -> Run:
+async def _judged_again(run: Run, workload: str, folder: Path, judge: Judge, progress: Progress) -> Run:
     """The run with the verdict on its best kernel, judged afresh from the text the server kept."""
     lines = calllog.read(folder / "calls.jsonl") if (folder / "calls.jsonl").exists() else []
     chosen = best(lines)
@@ -246,7 +247,7 @@ async def _judged_again(run: Run, folder: Path, judge: Judge, progress: Progress
         return run.model_copy(update={"status": "no_correct_kernel" if judged else "no_kernel"})
     progress("judging the best kernel again")
     source = (folder / "kernels" / f"{chosen.kernel_sha256}.py").read_text(encoding="utf-8")
-    again: Evaluation = await judge.evaluate(source, workloads.load(run.workload), run.tpu)
+    again: Evaluation = await judge.evaluate(source, workloads.find(workload), run.tpu)
     write_atomically(folder / "judged_again.json", again.model_dump_json(indent=1))
     found: dict[str, Any] = {
         "kernel_sha256": chosen.kernel_sha256,

@@ -123,8 +123,13 @@ def _fixed(plan: Plan) -> dict[str, object]:
     return fields | (fields.pop("versions") or {})
 
 
+def name_of(workload: str) -> str:
+    """The name of a workload that a plan names by it or by the path of its folder."""
+    return Path(workload).name
+
+
 def folder(out: Path, workload: str, condition: str, repeat: int) -> Path:
-    return out / workload / condition / str(repeat)
+    return out / name_of(workload) / condition / str(repeat)
 
 
 def make_workspace(out: Path, run_folder: Path) -> Path:

@@ -107,7 +107,7 @@ async def compute(workload: Workload, tpu: str, versions: Versions, compilers: W
     Raises:
         WorkerError, WorkerDied, WorkerTimeout: the full program does not compile for this chip.
     """
-    full = await compilers.call("compile_baseline", COMPILE_LIMIT_S, workload=workload.name, tpu=tpu, at={})
+    full = await compilers.call("compile_baseline", COMPILE_LIMIT_S, workload=workload.reference, tpu=tpu, at={})
     short: list[list[dict[str, Any]]] = []
     notes = []
     passing = False
@@ -159,7 +159,7 @@ async def _profiled(workload: Workload, tpu: str, at: dict[str, int]) -> list[di
     worker = await Worker.start("profiler")
     try:
         reply = await worker.call(
-            "compile_baseline", {"workload": workload.name, "tpu": tpu, "at": at}, PROFILE_LIMIT_S
+            "compile_baseline", {"workload": workload.reference, "tpu": tpu, "at": at}, PROFILE_LIMIT_S
         )
     finally:
         await worker.close()

@@ -79,7 +79,7 @@ def compile_baseline(workload: str, tpu: str, at: dict[str, int]) -> dict[str, A
     from hawkeye_mcp.profiler import hlo, static_profile
 
     module = module_of(workload)
-    dims = dict(workloads.load(workload).sizes["full"]) | at
+    dims = dict(workloads.find(workload).sizes["full"]) | at
     shapes = jax.eval_shape(lambda: module.create_inputs(jax.random.key(0), dims))
     exported = export.export(jax.jit(module.workload), platforms=["tpu"])(*shapes)
     compiled = compile_exported(exported, tpu)

@@ -88,7 +88,7 @@ def measure(
         if device.device_kind != device_kind:
             raise Unmeasurable(f"the device here is a {device.device_kind}, not a {device_kind}")
         lines = xplane.LINES[device.platform]
-        module, dims = module_of(workload), dict(workloads.load(workload).sizes[size])
+        module, dims = module_of(workload), dict(workloads.find(workload).sizes[size])
         draw = jax.jit(lambda key: module.create_inputs(key, dims))
         shapes = jax.eval_shape(draw, jax.random.key(0))
         plain = export.export(jax.jit(module.workload), platforms=[device.platform])(*shapes)

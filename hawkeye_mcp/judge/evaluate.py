@@ -247,7 +247,7 @@ class Judge:
                     reply = await self._pools["verifier"].call(
                         "audit",
                         LIMITS_S["audit"],
-                        workload=work.workload.name,
+                        workload=work.workload.reference,
                         size=size,
                         tpu=pair["tpu"],
                         cpu=pair["cpu"],
@@ -279,7 +279,7 @@ class Judge:
                 reply = await self._pools["verifier"].call(
                     "verify",
                     LIMITS_S[size],
-                    workload=work.workload.name,
+                    workload=work.workload.reference,
                     size=size,
                     cpu=work.artifacts[size]["cpu"],
                     seeds=SEEDS[size],

@@ -32,7 +32,7 @@ class Measurer:
             return
         least_us, ceiling = work.floor
         request = {
-            "workload": work.workload.name,
+            "workload": work.workload.reference,
             "size": "full",
             "artifact_b64": work.artifacts["full"]["tpu"],
             "device_kind": CHIPS[work.tpu].device_kind,

@@ -25,7 +25,7 @@ def _program(data_b64: str) -> artifact.Program:
 @functools.cache
 def module_of(name: str) -> ModuleType:
     """A workload's own code, imported from its folder."""
-    path = workloads.load(name).folder / "workload.py"
+    path = workloads.find(name).folder / "workload.py"
     spec = importlib.util.spec_from_file_location(f"hawkeye_workload_{name}", path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -35,7 +35,7 @@ def module_of(name: str) -> ModuleType:
 
 def audit(workload: str, size: workloads.Size, tpu: str, cpu: str) -> dict[str, Any]:
     """Audit the artifacts (base64; cpu may be empty) of one size: {"unreadable": why} for bytes that no reader here takes."""
-    declared = workloads.load(workload)
+    declared = workloads.find(workload)
     try:
         data = base64.b64decode(tpu)
         tpu_program = artifact.read(data)
@@ -59,7 +59,7 @@ def audit(workload: str, size: workloads.Size, tpu: str, cpu: str) -> dict[str, 
 
 def verify(workload: str, size: workloads.Size, cpu: str, seeds: int) -> dict[str, Any]:
     """Run the CPU artifact (base64) on `seeds` fresh secret draws; stops at the first draw that fails."""
-    declared = workloads.load(workload)
+    declared = workloads.find(workload)
     run = jax.jit(_program(cpu).exported.call)
     draw, oracle = _jitted(workload, size)
     errors = []
@@ -88,7 +88,7 @@ def verify(workload: str, size: workloads.Size, cpu: str, seeds: int) -> dict[st
 @functools.cache
 def _jitted(workload: str, size: workloads.Size) -> tuple[Any, Any]:
     module = module_of(workload)
-    dims = dict(workloads.load(workload).sizes[size])
+    dims = dict(workloads.find(workload).sizes[size])
     return jax.jit(lambda key: module.create_inputs(key, dims)), jax.jit(module.oracle)
 
 
@@ -98,4 +98,16 @@ def warm() -> dict[str, Any]:
     return {}
 
 
-HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {"audit": audit, "verify": verify, "warm": warm}
+def check_workload(workload: str, size: workloads.Size) -> dict[str, Any]:
+    """The audit of a workload's test; see workload_check."""
+    from hawkeye_mcp.workload_check.audit import check
+
+    return check(workload, size)
+
+
+HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
+    "audit": audit,
+    "verify": verify,
+    "check_workload": check_workload,
+    "warm": warm,
+}

@@ -132,7 +132,7 @@ def workload(settings: Settings, name: str) -> Workload:
                 f"This server judges only the workload {settings.workload!r}, not {name!r}. "
                 "Leave the workload argument empty."
             )
-        name = settings.workload
+        return workloads.find(str(settings.workload_folder or settings.workload))
     if not name:
         raise ToolError(f"Name a workload. Workloads: {', '.join(workloads.names())}.")
     try:
@@ -203,6 +203,7 @@ def _is_private(settings: Settings, file: Path) -> bool:
     A kernel's error message quotes its lines, so whatever can be judged can be read.
     """
     folders = [settings.state, settings.call_log.parent / calllog.KERNELS, *content.private_paths()]
+    folders += [settings.workload_folder] if settings.workload_folder else []
     installed = any(
         folder in ("site-packages", "dist-packages") and name.startswith("hawkeye")
         for folder, name in pairwise(file.parts)

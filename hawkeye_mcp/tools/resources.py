@@ -34,7 +34,7 @@ def _workloads(server: MCPServer[App], settings: Settings) -> None:
             raise ResourceNotFoundError(str(error)) from None
 
     for name in [settings.workload] if settings.workload else workloads.names():
-        summary = workloads.load(name).summary
+        summary = arguments.workload(settings, name).summary
 
         def one(name: str = name) -> str:
             return statement(name)

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
         (["--agent", "nobody"], "minimal"),
         (["--condition", "some"], "none, taxonomy, pool, full"),
         (["--tpu", "v3"], "v5e, v5p, v6e, 7x"),
-        (["--workloads", "8p_GEMM,99x"], "'99x' is not one of"),
+        (["--workloads", "8p_GEMM,99x"], "There is no workload '99x'"),
         (["--model", "gpt"], "--base-url"),
         (["--model", "gpt", "--base-url", "ftp://host"], "--base-url"),
         (

@@ -1,0 +1,195 @@
+"""Inside a worker: one workload's mutants, honest variants and power, judged by the judge's own comparison."""
+
+import random
+import resource
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from hawkeye_mcp import workloads
+from hawkeye_mcp.judge import correctness
+from hawkeye_mcp.judge.verify import module_of
+from hawkeye_mcp.workload_check import mutants
+from hawkeye_mcp.workload_check.power import power
+from hawkeye_mcp.workload_check.program import flatten
+from hawkeye_mcp.workload_check.report import Checked, Honest, Mutant, Mutants
+from hawkeye_mcp.workloads import Workload
+
+SEEDS = (1, 2, 3)
+LEAST_POWER = 0.5
+MOST = 120  # mutants of one program: more are chosen from
+MEMORY_BYTES = 12_000_000_000
+# A difference below this share of the honest program's own rounding error is no fault.
+_EQUIVALENT = 0.1
+
+Outputs = list[NDArray[Any]]
+
+
+def check(workload: str, size: workloads.Size) -> dict[str, Any]:
+    """The audit of one workload: `Checked`, with mutants at the check size only."""
+    began = time.monotonic()
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    declared = workloads.find(workload)
+    found = _Audit(declared, size).run()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return found.model_copy(update={"seconds": round(time.monotonic() - began, 2), "peak_bytes": peak}).model_dump(
+        mode="json"
+    )
+
+
+class _Audit:
+    """One workload at one size, with the draws and the right answers that every step needs."""
+
+    def __init__(self, declared: Workload, size: workloads.Size) -> None:
+        self.declared, self.size = declared, size
+        module = module_of(declared.reference)
+        dims = dict(declared.sizes[size])
+        self.seeds = SEEDS if size == "check" else SEEDS[:1]
+        self.workload = module.workload
+        draw = jax.jit(lambda key: module.create_inputs(key, dims))
+        oracle = jax.jit(module.oracle)
+        self.draws = [draw(jax.random.key(seed)) for seed in self.seeds]
+        self.expected = [_arrays(oracle(*inputs)) for inputs in self.draws]
+
+    def run(self) -> Checked:
+        honest = [Honest(name="jitted", **self._worst(jax.jit(self.workload)))]
+        carried = None
+        told = Mutants(caught=[], survived=[], allowed=[], equivalent=[])
+        if self.size == "check":
+            honest += self._variants()
+            carried = power(self.expected[0], self.expected[1], self.declared.tolerance)
+            told = self._mutants(honest[0])
+        problems = list(self._problems(honest, told, carried))
+        return Checked(
+            name=self.declared.name,
+            ok=not problems,
+            size=self.size,
+            gate=self.declared.tolerance.gate,
+            seeds=list(self.seeds),
+            power=carried,
+            honest=honest,
+            mutants=told,
+            seconds=0,
+            problems=problems,
+        )
+
+    def _variants(self) -> list[Honest]:
+        program = flatten(self.workload, self.draws[0])
+        return [
+            Honest(name="in float32", **self._worst(lambda *inputs: self.workload(*_widened(inputs)))),
+            Honest(
+                name="contractions in two halves",
+                **self._worst(jax.jit(lambda *inputs: mutants.split(program, inputs))),
+            ),
+        ]
+
+    def _worst(self, function: Any) -> dict[str, Any]:
+        errors = [
+            self._error(_arrays(function(*inputs)), ref) for inputs, ref in zip(self.draws, self.expected, strict=True)
+        ]
+        known = [error for error, _, _ in errors if error is not None]
+        return {"error": max(known) if len(known) == len(errors) else None, "ok": not any(e[2] for e in errors)}
+
+    def _mutants(self, honest: Honest) -> Mutants:
+        wide = _widened(self.draws[0])
+        program = flatten(self.workload, wide)
+        values = program.run(wide)
+        right = [np.asarray(values[number]) for number in program.outputs]
+        names = [array.name for array in self.declared.inputs]
+        generated = [
+            *mutants.of_outputs(
+                {name: np.asarray(array) for name, array in zip(names, self.draws[0], strict=True)},
+                self._cast(right),
+                self.expected[0],
+                self.expected[1],
+                self.declared.tolerance,
+            ),
+            *mutants.of_inputs(program, values, names, self.draws[0], self.draws[1]),
+            *_some(list(mutants.of_program(program, values))),
+        ]
+        reasons = {entry.mutant: entry.reason for entry in self.declared.survives}
+        told = Mutants(caught=[], survived=[], allowed=[], equivalent=[])
+        gate = self.declared.tolerance.gate
+        for mutant in generated:
+            outputs = mutant.run()
+            if outputs is None:
+                told.equivalent.append(mutant.name)
+                continue
+            error, failing, problem = self._error(self._cast(outputs), self.expected[0])
+            found = Mutant(
+                name=mutant.name,
+                error=error,
+                gate=gate,
+                failing=failing,
+                line=mutant.line,
+                reason=reasons.get(mutant.name, ""),
+            )
+            if problem:
+                told.caught.append(found)
+            elif self._equivalent(outputs, right, honest):
+                told.equivalent.append(mutant.name)
+            elif found.reason:
+                told.allowed.append(found)
+            else:
+                told.survived.append(found)
+        return told
+
+    def _equivalent(self, outputs: Outputs, right: Outputs, honest: Honest) -> bool:
+        difference = self._error([np.asarray(out, np.float32) for out in outputs], right)[0]
+        return difference is not None and honest.error is not None and difference <= _EQUIVALENT * honest.error
+
+    def _cast(self, outputs: Sequence[NDArray[Any]]) -> Outputs:
+        dtypes = [dtype for _, dtype in self.declared.shapes(self.declared.outputs, self.size)]
+        return [np.asarray(out).astype(jnp.dtype(dtype)) for out, dtype in zip(outputs, dtypes, strict=True)]
+
+    def _error(self, actual: Outputs, expected: Outputs) -> tuple[float | None, float | None, str | None]:
+        """The worst error in the gate's metric, the worst failing share and what the judge says (None: it passes)."""
+        tolerance = self.declared.tolerance
+        declared = [(out.shape, str(out.dtype)) for out in expected]
+        declared = [(shape, str(out.dtype)) for (shape, _), out in zip(declared, actual, strict=True)]
+        errors, problem = correctness.compare(actual, expected, declared, tolerance)
+        decisive = [error.error_e if tolerance.metric == "E" else error.error_r for error in errors]
+        known = [value for value in decisive if value is not None]
+        shares = [error.failing_fraction for error in errors if error.failing_fraction is not None]
+        return max(known) if len(known) == len(errors) else None, max(shares, default=None), problem
+
+    def _problems(self, honest: Sequence[Honest], told: Mutants, carried: float | None) -> Iterator[str]:
+        limit = self.declared.tolerance.gate
+        for variant in honest:
+            if not variant.ok:
+                yield f"the honest program {variant.name} fails the gate {limit}: widen the gate or change the inputs"
+        if self.declared.no_power:
+            return
+        if carried is not None and carried < LEAST_POWER:
+            yield (
+                f"power is {carried:.0%}: fewer than half of the outputs differ from what a mean predicts by more than "
+                "the gate; change the inputs or narrow the gate"
+            )
+        for mutant in told.survived:
+            yield f"{mutant.name} passes ({mutant.error} within {limit}): change the inputs or narrow the gate"
+        generated = {m.name for m in told.allowed}
+        if self.size == "check":
+            for entry in self.declared.survives:
+                if entry.mutant not in generated:
+                    yield f"[[survives]] names {entry.mutant!r}, which does not survive or does not exist: remove it"
+
+
+def _some(generated: list[mutants.Mutant]) -> list[mutants.Mutant]:
+    """All of them, or MOST chosen by a fixed seed, in their order."""
+    if len(generated) <= MOST:
+        return generated
+    chosen = sorted(random.Random(0).sample(range(len(generated)), MOST))
+    return [generated[index] for index in chosen]
+
+
+def _widened(inputs: Sequence[Any]) -> list[Any]:
+    return [array.astype(jnp.float32) if jnp.issubdtype(array.dtype, jnp.floating) else array for array in inputs]
+
+
+def _arrays(outputs: Any) -> Outputs:
+    return [np.asarray(out) for out in jax.tree.leaves(outputs)]

@@ -1,0 +1,126 @@
+"""Checks of many workloads, each in a worker process of its own; what is finished is kept. Imports no jax."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import anyio
+import platformdirs
+from pydantic import ValidationError
+
+from hawkeye_mcp import state
+from hawkeye_mcp.judge import correctness
+from hawkeye_mcp.judge.workers import Worker, WorkerDied, WorkerError, WorkerTimeout, WorkerUnavailable
+from hawkeye_mcp.versions import versions
+from hawkeye_mcp.workload_check.report import Checked, Fit, Mutants
+from hawkeye_mcp.workloads import Size, Workload
+
+LIMIT_S = 1800.0  # of one workload; minutes on two idle cores at full size, seconds at the check size
+_AT_ONCE: dict[Size, int] = {"check": 2, "full": 1}  # a workload at full size may take half of a machine's memory
+FULL_SIZE_CHIPS = ("v5e", "v6e")  # the least memory, and twice that
+
+
+async def check(
+    workloads: Sequence[Workload], size: Size, *, fresh: bool, done: Callable[[Checked], None]
+) -> list[Checked]:
+    """Check workloads, two at a time, and keep each result; the results in the order of the workloads.
+
+    fresh: do not take results that were kept from the same code.
+    """
+    found: dict[str, Checked] = {}
+    limit = anyio.CapacityLimiter(_AT_ONCE[size])
+
+    async def one(workload: Workload) -> None:
+        async with limit:
+            kept = None if fresh else known(workload, size)
+            result = kept or await _check(workload, size)
+            if not kept and not result.broken:
+                state.write_atomically(_path(workload, size), result.model_dump_json(indent=1) + "\n")
+            found[workload.name] = result
+            done(result)
+
+    async with anyio.create_task_group() as tasks:
+        for workload in workloads:
+            tasks.start_soon(one, workload)
+    return [found[workload.name] for workload in workloads]
+
+
+def known(workload: Workload, size: Size) -> Checked | None:
+    """The kept result of exactly this workload, checked by exactly this code."""
+    with suppress(FileNotFoundError, ValidationError):
+        return Checked.model_validate_json(_path(workload, size).read_text(encoding="utf-8"))
+    return None
+
+
+def _path(workload: Workload, size: Size) -> Path:
+    digest = hashlib.sha256(json.dumps(versions().model_dump(), sort_keys=True).encode())
+    sources = [*sorted(Path(__file__).parent.glob("*.py")), Path(correctness.__file__)]
+    for path in (*sources, workload.folder / "workload.py", workload.folder / "workload.toml"):
+        digest.update(path.read_bytes())
+    root = Path(os.environ.get("HAWKEYE_CACHE") or platformdirs.user_cache_dir("hawkeye-mcp"))
+    return root / "checks" / f"{workload.name}-{size}-{digest.hexdigest()[:16]}.json"
+
+
+async def _check(workload: Workload, size: Size) -> Checked:
+    try:
+        reply = await _call("verifier", "check_workload", workload=workload.reference, size=size)
+    except (WorkerDied, WorkerError, WorkerTimeout, WorkerUnavailable) as error:
+        return _broken(workload, size, error)
+    found = Checked.model_validate(reply)
+    if size == "check":
+        return found
+    fits = [await _fit(workload, tpu) for tpu in FULL_SIZE_CHIPS]
+    problems = found.problems + [problem for fit in fits if (problem := _undeclared(workload, fit))]
+    return found.model_copy(update={"fits": fits, "problems": problems, "ok": not problems})
+
+
+async def _call(kind: str, method: str, **params: object) -> dict[str, object]:
+    worker = await Worker.start(kind)  # type: ignore[arg-type]
+    try:
+        return await worker.call(method, params, LIMIT_S)
+    finally:
+        await worker.close()
+
+
+def _broken(workload: Workload, size: Size, error: Exception) -> Checked:
+    """The check itself did not come to an end: out of memory or time, or the workload's code raises."""
+    advice = {
+        WorkerDied: "it may need more memory than the check allows; try it on a smaller size",
+        WorkerTimeout: "choose smaller dimensions",
+        WorkerUnavailable: "`hawkeye doctor` says what this installation lacks",
+    }.get(type(error), "mend the workload's code")
+    return Checked(
+        name=workload.name,
+        ok=False,
+        broken=True,
+        size=size,
+        gate=workload.tolerance.gate,
+        seeds=[],
+        power=None,
+        honest=[],
+        mutants=Mutants(caught=[], survived=[], allowed=[], equivalent=[]),
+        seconds=0,
+        problems=[f"the check did not finish: {error}; {advice}"],
+    )
+
+
+async def _fit(workload: Workload, tpu: str) -> Fit:
+    """Compile the baseline at full size for one chip with the real compiler, which refuses what HBM cannot hold."""
+    try:
+        await _call("compiler", "compile_baseline", workload=workload.reference, tpu=tpu, at={})
+    except (WorkerDied, WorkerError, WorkerTimeout) as error:
+        return Fit(tpu=tpu, fits=False, words=f"{error}"[:500])
+    return Fit(tpu=tpu, fits=True)
+
+
+def _undeclared(workload: Workload, fit: Fit) -> str:
+    """What is wrong between what the compiler says and what workload.toml does, or nothing."""
+    declared = fit.tpu in workload.does_not_fit
+    if fit.fits and declared:
+        return f"[does_not_fit] names {fit.tpu}, and it compiles for it: remove the entry"
+    if not fit.fits and not declared:
+        return f"it does not compile for {fit.tpu} at full size: {fit.words}; say so in [does_not_fit]"
+    return ""

@@ -1,0 +1,61 @@
+"""Checks of workloads as a person reads them."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from hawkeye_mcp.display import plain
+from hawkeye_mcp.workload_check.report import Checked, Mutant
+
+
+def line(found: Checked) -> str:
+    """One workload in a line, for progress."""
+    if found.broken:
+        return f"{found.name}: {found.problems[0]}"
+    verdict = "ok" if found.ok else f"{len(found.problems)} problems"
+    return f"{found.name}: {verdict}, {found.seconds:.1f} s"
+
+
+def table(checks: Sequence[Checked], console: Console) -> None:
+    """A row for each workload; then what is wrong, and what is known to pass although it is wrong."""
+    rows = Table(box=None, pad_edge=False, header_style="dim")
+    rows.add_column("workload", no_wrap=True)
+    rows.add_column("")
+    for heading in ("power", "caught", "survived", "allowed", "equivalent", "honest error", "gate", "s", "GB"):
+        rows.add_column(heading, justify="right")
+    for found in checks:
+        told = found.mutants
+        counts = [str(len(group)) for group in (told.caught, told.survived, told.allowed, told.equivalent)]
+        rows.add_row(
+            found.name,
+            "ok" if found.ok else "FAILED",
+            "" if found.power is None else f"{found.power:.0%}",
+            *(counts if found.size == "check" and not found.broken else [""] * len(counts)),
+            _error(found),
+            f"{found.gate}",
+            f"{found.seconds:.1f}",
+            "" if found.peak_bytes is None else f"{found.peak_bytes / 1e9:.1f}",
+        )
+    console.print(rows)
+    for found in checks:
+        for fit in found.fits:
+            words = "compiles at full size" if fit.fits else f"does not compile at full size: {fit.words}"
+            console.print(plain(f"{found.name} on {fit.tpu}: {words}"), soft_wrap=True)
+        for problem in found.problems:
+            console.print(plain(f"{found.name}: {problem}"), soft_wrap=True)
+        for mutant in found.mutants.allowed:
+            console.print(
+                plain(f"{found.name}: {_named(mutant)} passes, which is allowed: {mutant.reason}"), soft_wrap=True
+            )
+    good = sum(found.ok for found in checks)
+    console.print(f"{good} of {len(checks)} workloads are ok.")
+
+
+def _error(found: Checked) -> str:
+    known = [variant.error for variant in found.honest if variant.error is not None]
+    return f"{max(known):.2g}" if known else ""
+
+
+def _named(mutant: Mutant) -> str:
+    return mutant.name + (f" (line {mutant.line})" if mutant.line else "")
