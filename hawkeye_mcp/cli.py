@@ -94,6 +94,12 @@ def _size(name: str) -> str:
     return _one_of(name, SIZES)
 
 
+def _picture(file: Path | None) -> Path | None:
+    if file and (file.is_dir() or not file.parent.is_dir()):
+        raise typer.BadParameter(f"{file} cannot be written: it must name a file in a folder that exists.")
+    return file
+
+
 def _one_of(value: str, legal: Sequence[str] | dict[str, clients.Client]) -> str:
     if value not in legal:
         raise typer.BadParameter(f"{value!r} is not one of {', '.join(legal)}.")
@@ -176,31 +182,66 @@ def evaluate(
 
 @app.command()
 def profile(
-    workload: WorkloadOption, kernel: KernelOption, tpu: TpuOption = DEFAULT_TPU, as_json: JsonOption = False
+    workload: WorkloadOption,
+    kernel: KernelOption,
+    tpu: TpuOption = DEFAULT_TPU,
+    png: Annotated[
+        Path | None, typer.Option("--png", metavar="OUT", callback=_picture, help="Also draw it: a PNG file to write.")
+    ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            "--compare", parser=read_kernel, metavar="OTHER", help="A second kernel file, to set beside the first."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """See where a kernel's predicted time goes.
 
-    Counters, memory and diagnosis from the compiler's own schedule; correctness is not checked.
+    Counters, memory, roofline and findings from the compiler's own schedule; correctness is not checked. With --compare
+    every figure of both kernels and their ratio, OTHER's over FILE's; --json is then {"this", "other", "ratios"}.
 
     Exit code: 0 profiled, 1 any other verdict, 2 wrong usage, 3 the harness failed.
     """
-    from hawkeye_mcp import profile_text
+    from hawkeye_mcp import comparison, profile_text
     from hawkeye_mcp.workloads import find
 
     subject = find(workload)
 
-    async def judge(progress: Callable[[str], None]) -> "Profile":
+    async def judge(progress: Callable[[str], None]) -> "list[Profile]":
         from hawkeye_mcp.judge.evaluate import open_judge
 
         async with open_judge(warm=tpu) as opened:
-            return await opened.profile(kernel, subject, tpu, progress=progress)
+            sources = [kernel] if compare is None else [kernel, compare]
+            return [await opened.profile(source, subject, tpu, progress=progress) for source in sources]
 
-    found = _judged(judge)
+    this, *others = found = _judged(judge)
+    shown = comparison.compare(this, *others) if others else None
     if as_json:
-        typer.echo(found.model_dump_json(indent=2))
+        typer.echo((shown or this).model_dump_json(indent=2))
+    elif shown:
+        profile_text.comparison(shown, _console())
     else:
-        profile_text.profile(found, _console())
-    raise typer.Exit(_exit_code(found.status))
+        profile_text.profile(this, _console())
+    if png:
+        _draw(found, png)
+    raise typer.Exit(max(_exit_code(one.status) for one in found))
+
+
+def _draw(found: "list[Profile]", file: Path) -> None:
+    """Write the picture of what was profiled, one row for each."""
+    from hawkeye_mcp import picture
+    from hawkeye_mcp.state import write_atomically
+
+    if any(one.status != "profiled" for one in found):
+        typer.echo("No picture was drawn: there is nothing to see of a kernel that was not profiled.", err=True)
+        return
+    names = ["this", "other"] if len(found) > 1 else [""]
+    try:
+        write_atomically(file, picture.png(list(zip(names, found, strict=True))))
+    except OSError as error:
+        typer.echo(f"The picture could not be written to {file}: {error.strerror}. Give --png another file.", err=True)
+        raise typer.Exit(EXIT_HARNESS) from None
 
 
 Outcome = TypeVar("Outcome")

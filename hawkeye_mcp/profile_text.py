@@ -8,6 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from hawkeye_mcp import display
+from hawkeye_mcp.comparison import Comparison, Row, sections
 from hawkeye_mcp.display import line, plain, table
 from hawkeye_mcp.profile import Count, Finding, KernelProfile, Profile, Region, Roofline, Unit
 
@@ -114,6 +115,64 @@ def _counters(found: dict[str, Count]) -> Table:
         of_peak = [share(count.peak_share) if count.peak_share is not None else ""] if shares else []
         rows.add_row(name, number(count.total), number(count.per_step), count.unit, *of_peak)
     return rows
+
+
+def comparison(found: Comparison, console: Console) -> None:
+    """The other candidate against this one: time first, then a table for each kind of figure.
+
+    Of one that could not be profiled there is only what was said of it.
+    """
+    this, other = found.this, found.other
+    for name, one in (("this", this), ("other", other)):
+        if one.status != "profiled":
+            console.print(f"{name}:")
+            display.headline(one, one.status, console)
+            display.compiler(one.compiler_message, console)
+    if {this.status, other.status} != {"profiled"}:
+        return
+    console.print(f"compared  {this.workload} on {this.tpu}")
+    line(console, "in short", _in_short(this, other))
+    for name, one in (("this", this), ("other", other)):
+        console.print()
+        line(console, name, f"bound by {one.bound}" if one.bound else "bound unknown")
+        if one.timing:
+            display.times(one.timing, console)
+            display.notes(one.timing, console)
+        if one.findings:
+            line(console, "finding 1", one.findings[0].text)
+    for section, entries in sections(this, other).items():
+        if entries:
+            rows = table(_SECTIONS[section], ">this", ">other", ">other / this")
+            for row in entries:
+                rows.add_row(plain(row.name), number(row.this), number(row.other), _ratio(row))
+            _show(console, rows)
+    console.print()
+    line(console, "versions", display.versions(this.versions))
+
+
+_SECTIONS = {
+    "": "in all",
+    "counters": "counter",
+    "stalls": "cycles waiting for",
+    "memory": "on the chip",
+    "traffic": "bytes over HBM",
+}
+
+
+def _in_short(this: Profile, other: Profile) -> str:
+    if not this.predicted_us or other.predicted_us is None:
+        return "the time of one of them is unknown"
+    told = f"the other takes {other.predicted_us / this.predicted_us:.4g} times as long as this one (predicted)"
+    mine, its = (one.timing.candidate_interval_us if one.timing else None for one in (this, other))
+    if mine and its and mine[0] <= its[1] and its[0] <= mine[1]:
+        told += "; the intervals overlap, so which is faster is not certain"
+    return told
+
+
+def _ratio(row: Row) -> str:
+    if row.ratio is not None:
+        return f"{row.ratio:.4g}"
+    return "unknown" if row.this is None or row.other is None else "=" if row.other == 0 else "from 0"
 
 
 # --- one kernel

@@ -26,6 +26,7 @@ from hawkeye_mcp.evaluation import (
     OpTime,
     OutputError,
     OutsideOp,
+    ProfileStatus,
     Status,
     Timing,
     Versions,
@@ -105,17 +106,18 @@ class FakeJudge:
         progress: Callable[[str], None] = lambda stage: None,
     ) -> Profile:
         said = await self._act(source, progress)
-        status = "harness_error" if "harness_error" in said else "profiled"
+        status = next((word for word in said if word in get_args(ProfileStatus)), "profiled")
         return Profile(
             status=status,
-            message=INSIDE if status == "harness_error" else "Profiled.",
+            message={"harness_error": INSIDE, "profiled": "Profiled."}.get(status, f"The verdict is {status}."),
             next_step="Feed the MXU.",
             workload=workload.name,
             tpu=tpu,
             kernel_sha256=sha256(source),
             isolation=self.isolation,
             artifact=ArtifactInfo(sha256="a" * 64, bytes=1234),
-            timing=_timing(said),
+            predicted_us=(timing := _timing(said)).candidate_us,
+            timing=timing,
             counters={
                 f"counter {i}": Count(total=i, per_step=i / 16, unit="cycles")
                 for i in range(900 if "huge" in said else 2)
