@@ -107,6 +107,7 @@ class FakeJudge:
     ) -> Profile:
         said = await self._act(source, progress)
         status = next((word for word in said if word in get_args(ProfileStatus)), "profiled")
+        timing = _timing(said) if status == "profiled" else None
         return Profile(
             status=status,
             message={"harness_error": INSIDE, "profiled": "Profiled."}.get(status, f"The verdict is {status}."),
@@ -116,7 +117,7 @@ class FakeJudge:
             kernel_sha256=sha256(source),
             isolation=self.isolation,
             artifact=ArtifactInfo(sha256="a" * 64, bytes=1234),
-            predicted_us=(timing := _timing(said)).candidate_us,
+            predicted_us=timing.candidate_us if timing else None,
             timing=timing,
             counters={
                 f"counter {i}": Count(total=i, per_step=i / 16, unit="cycles")

@@ -45,7 +45,7 @@ async def test_every_client_can_use_the_schemas(tmp_path: Path, mode):
         assert schema["additionalProperties"] is False
         assert not {"$defs", "$ref", "anyOf", "oneOf", "allOf"} & set(json.dumps(schema).split('"'))
         for name, field in schema["properties"].items():
-            assert field["type"] in ("string", "number", "integer"), name
+            assert field["type"] in ("string", "number", "integer", "boolean"), name
             assert field["description"]
             # Some clients drop defaults, so those that are not "nothing given" are said in words.
             if field.get("default"):

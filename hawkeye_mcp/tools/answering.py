@@ -1,11 +1,13 @@
 """From a job to the answer of a call: its report when it has finished in time, else "running" and its id."""
 
+import base64
 import math
 
+from anyio.to_thread import run_sync
 from mcp.server.mcpserver.context import Context
-from mcp.types import CallToolResult
+from mcp.types import CallToolResult, ImageContent
 
-from hawkeye_mcp import jobs
+from hawkeye_mcp import jobs, picture
 from hawkeye_mcp.evaluation import Evaluation
 from hawkeye_mcp.jobs import Job
 from hawkeye_mcp.profile import Profile
@@ -31,8 +33,10 @@ _TOO_SLOW = {
 }
 
 
-async def answer(ctx: Context[App], job: Job[Evaluation | Profile], wait_s: float) -> CallToolResult:
-    """Wait for the job with heartbeats, then report it as it stands."""
+async def answer(
+    ctx: Context[App], job: Job[Evaluation | Profile], wait_s: float, *, drawn: bool = False
+) -> CallToolResult:
+    """Wait for the job with heartbeats, then report it as it stands; drawn: with the picture of a profile."""
     app, client = app_of(ctx), ctx.session.client_params
     patient = client is not None and client.client_info.name in PATIENT_CLIENTS
     longest_s = LONGEST_WAIT_S if patient else CAUTIOUS_WAIT_S
@@ -42,7 +46,17 @@ async def answer(ctx: Context[App], job: Job[Evaluation | Profile], wait_s: floa
         await ctx.report_progress(value, None, stage)
 
     await jobs.wait(app.jobs, job, wait_s, app.settings.heartbeat_s, beat)
-    return reports.result(report(app, job))
+    return await answered(app, job, drawn=drawn)
+
+
+async def answered(app: App, job: Job[Evaluation | Profile], *, drawn: bool) -> CallToolResult:
+    """The report of the job as it stands now."""
+    profile = job.result
+    if not drawn or not isinstance(profile, Profile) or profile.status != "profiled":
+        return reports.result(report(app, job))
+    png = await run_sync(picture.png, [("", profile)])
+    image = ImageContent(type="image", data=base64.b64encode(png).decode("ascii"), mime_type="image/png")
+    return reports.result(report(app, job), image)
 
 
 def report(app: App, job: Job[Evaluation | Profile]) -> reports.Report:

@@ -27,6 +27,7 @@ KernelPath = Annotated[str, Field(description="The kernel file's path: a .py fil
 WaitSeconds = Annotated[
     float, Field(description="Seconds to wait for the result, default 45; how much more depends on the client.")
 ]
+Picture = Annotated[bool, Field(description="true: add the profile's picture (PNG).")]
 
 
 class FlatTool(Tool):

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from hawkeye_mcp.jobs import UnknownJob
 from hawkeye_mcp.submissions import App, Settings
-from hawkeye_mcp.tools import arguments, reports
-from hawkeye_mcp.tools.answering import DEFAULT_WAIT_S, answer, app_of, report
+from hawkeye_mcp.tools import arguments
+from hawkeye_mcp.tools.answering import DEFAULT_WAIT_S, answer, answered, app_of
 
 DESCRIPTION = (
     "Get the result of a call that answered status running: action wait (default) waits up to wait_s for "
@@ -27,6 +27,7 @@ def build(settings: Settings) -> arguments.FlatTool:
             Literal["wait", "read", "cancel"], Field(description="wait (default), read or cancel.")
         ] = "wait",
         wait_s: arguments.WaitSeconds = DEFAULT_WAIT_S,
+        picture: arguments.Picture = False,
     ) -> CallToolResult:
         app = app_of(ctx)
         try:
@@ -37,11 +38,11 @@ def build(settings: Settings) -> arguments.FlatTool:
                 "Call evaluate_kernel or profile again: a kernel judged before is answered at once."
             ) from None
         if action == "wait":
-            return await answer(ctx, found, wait_s)
+            return await answer(ctx, found, wait_s, drawn=picture)
         if action == "cancel":
             found.cancel()
             await found.finished.wait()
-        return reports.result(report(app, found))
+        return await answered(app, found, drawn=picture)
 
     return arguments.flat_tool(
         job,

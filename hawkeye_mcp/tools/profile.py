@@ -9,9 +9,9 @@ from hawkeye_mcp.tools.answering import DEFAULT_WAIT_S, answer, app_of
 
 DESCRIPTION = (
     "See where a kernel file's time goes on the TPU, from the compiler's own schedule: time per operation, "
-    "counters (unit utilisation, traffic), memory use and a diagnosis of what bounds it. Does not verify "
-    "the result and spends no evaluation. Answers within wait_s, else status running and a job_id for the "
-    "job tool."
+    "cycles by source line and by what is waited for, counters, memory, traffic, the roofline, and findings "
+    "on what to change. Does not verify the result and spends no evaluation. Answers within wait_s, else "
+    "status running and a job_id for the job tool."
 )
 
 
@@ -23,11 +23,12 @@ def build(settings: Settings) -> arguments.FlatTool:
         path: arguments.KernelPath = "",
         tpu: arguments.TpuName = "",
         wait_s: arguments.WaitSeconds = DEFAULT_WAIT_S,
+        picture: arguments.Picture = False,
     ) -> CallToolResult:
         subject = arguments.workload(settings, workload)
         chip = arguments.tpu(settings, tpu)
         kernel = arguments.kernel(settings, source, path)
-        return await answer(ctx, start_profile(app_of(ctx), kernel, subject, chip), wait_s)
+        return await answer(ctx, start_profile(app_of(ctx), kernel, subject, chip), wait_s, drawn=picture)
 
     return arguments.flat_tool(
         profile,

@@ -21,6 +21,7 @@ class Look(BaseModel):
 
     status: str = Field(description="profiled, or as of evaluate_kernel, whose answer's fields are all here too")
     predicted_us: float | None = None
+    measured_us: float | None = Field(None, description="where the machine has this TPU")
     bound: str | None = Field(None, description="hbm, mxu, vpu, eup or latency")
     best_us: float | None = Field(None, description="the least the chip needs for this work")
     best_speedup: float | None = Field(None, description="predicted_us / best_us")
@@ -77,6 +78,7 @@ def of_profile(profile: Profile, condition: Condition, *, job_id: str, full: str
         job_id=job_id,
         full=full,
         predicted_us=profile.predicted_us,
+        measured_us=profile.measured.candidate_us if profile.measured else None,
         bound=profile.bound,
         best_us=roofline.best_us if roofline else None,
         best_speedup=roofline.best_speedup if roofline else None,
@@ -123,7 +125,7 @@ def _largest(lines: list[tuple[float, str]]) -> list[str]:
 def _stalls(named: Named) -> list[str]:
     return _largest(
         [
-            (stall.cycles * kernel.calls, f"{name}{stall.cause}: {stall.cycles:.6g} cycles, {stall.share:.1%}")
+            (stall.cycles * kernel.calls, f"{name}{stall.cause}: {stall.cycles:.0f} cycles, {stall.share:.1%}")
             for name, kernel in named
             for stall in kernel.stalls
         ]
@@ -136,7 +138,7 @@ def _lines(named: Named) -> list[str]:
         for region in kernel.regions:
             where = "no line" if region.line is None else f"line {region.line}"
             text = region.text.strip()[:LONGEST_SOURCE_TEXT]
-            said = f"{name}{where}: {region.cycles:.6g} cycles, {region.share:.1%}, {region.stall_cycles:.6g} waiting"
+            said = f"{name}{where}: {region.cycles:.0f} cycles, {region.share:.1%}, {region.stall_cycles:.0f} waiting"
             found.append((region.cycles * kernel.calls, f"{said}: {text}" if text else said))
     return _largest(found)
 

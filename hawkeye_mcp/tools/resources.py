@@ -5,7 +5,7 @@ from mcp.server.mcpserver.context import Context
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp.server.mcpserver.resources import FunctionResource
 
-from hawkeye_mcp import conditions, workloads
+from hawkeye_mcp import conditions, picture, workloads
 from hawkeye_mcp.chips import DEFAULT_TPU
 from hawkeye_mcp.jobs import UnknownJob
 from hawkeye_mcp.profile import Profile
@@ -68,14 +68,20 @@ def _evaluations(server: MCPServer[App], settings: Settings) -> None:
 
 
 def _profiles(server: MCPServer[App], settings: Settings) -> None:
-    def profile(id: str, ctx: Context[App]) -> str:
+    def read(id: str, ctx: Context[App]) -> Profile:
         try:
             found = app_of(ctx).jobs.read(id).result
         except UnknownJob:
             found = None
         if not isinstance(found, Profile):
             raise ResourceNotFoundError(f"There is no profile {id!r}; profiles do not outlive the server.")
-        return reports.whole_json(found, settings.condition)
+        return found
+
+    def profile(id: str, ctx: Context[App]) -> str:
+        return reports.whole_json(read(id, ctx), settings.condition)
+
+    def drawn(id: str, ctx: Context[App]) -> bytes:
+        return picture.png([("", read(id, ctx))])
 
     server.resource(
         "profile://{id}",
@@ -83,6 +89,12 @@ def _profiles(server: MCPServer[App], settings: Settings) -> None:
         description="Everything that was found of one kernel's schedule, by job_id.",
         mime_type="application/json",
     )(profile)
+    server.resource(
+        "profile://{id}/picture.png",
+        name="picture of a profile",
+        description="Roofline, where the cycles go and the hot loop's slots, by job_id.",
+        mime_type="image/png",
+    )(drawn)
 
 
 def _cells(server: MCPServer[App], settings: Settings) -> None:
