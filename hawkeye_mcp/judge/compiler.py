@@ -98,18 +98,18 @@ def warm(tpu: str) -> dict[str, Any]:
     return {}
 
 
-def count(artifact_b64: str, tpu: str, calls: list[int]) -> dict[str, Any]:
-    """Counters and memory of an artifact's kernels, each run `calls` times; only in a "tracer" worker, which dumps
+def count_point(artifact_b64: str, tpu: str, kernel: int, point: list[int]) -> dict[str, Any]:
+    """Cycles of one kernel of an artifact with one grid, and what it does in them; only in a "tracer" worker, which dumps
     executed bundles."""
     from hawkeye_mcp import artifact
-    from hawkeye_mcp.profiler import static_profile
+    from hawkeye_mcp.profiler import counting
 
     program = artifact.read(base64.b64decode(artifact_b64))
-    return static_profile.count_kernels(program, tpu, Path(os.environ["TMPDIR"]), calls)
+    return counting.count_point(program, tpu, kernel, point, Path(os.environ["TMPDIR"]))
 
 
 HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
-    "count": count,
+    "count_point": count_point,
     "compile": compile_artifact,
     "plan": plan_kernels,
     "profile_point": profile_point,

@@ -150,7 +150,7 @@ class Judge:
 
         Without `counters` it answers with the time alone, some seconds sooner.
         """
-        work = Work(source, workload, tpu, progress, verified=False)
+        work = Work(source, workload, tpu, progress, verified=False, counted=counters)
 
         async def stages() -> _Outcome:
             await self._trace(work)
@@ -158,7 +158,7 @@ class Judge:
             await self._predictor.predict(work)
             if counters:
                 with work.stage("count"):
-                    await self._predictor.count(work)
+                    self._predictor.count(work)
             await self._measurer.measure(work)
             message = "Profiled; whether its results are correct was not checked."
             if work.timing and work.timing.measurement:
@@ -394,7 +394,7 @@ async def open_judge(*, warm: str | None = None, limits: Limits | None = None) -
         "compiler": min(2, -(-most // 2)),
         "profiler": min(4, most),
     }
-    pools = {kind: WorkerPool(kind, size) for kind, size in {**sizes, "tracer": 1}.items()}
+    pools = {kind: WorkerPool(kind, size) for kind, size in {**sizes, "tracer": min(2, most)}.items()}
     async with anyio.create_task_group() as tasks:
         sandboxes = SandboxPool(tasks, limits=limits)
         judge = Judge(sandboxes, pools)

@@ -14,7 +14,7 @@ from hawkeye_mcp.judge.reason import reason, some
 from hawkeye_mcp.judge.verdict import Verdict, first_line
 from hawkeye_mcp.judge.work import Work
 from hawkeye_mcp.judge.workers import Kind, WorkerDied, WorkerError, WorkerPool, WorkerTimeout
-from hawkeye_mcp.profile import Count
+from hawkeye_mcp.profiler import totals
 from hawkeye_mcp.profiler.timing import Cost, floor_us, op_time, total_us
 
 # Below this share of the hardware's floor a time cannot be that of the whole work; the rest is room for rounding.
@@ -138,6 +138,8 @@ class Predictor:
 
         async def profile(kernel: dict[str, Any], number: int, at: int) -> None:
             point = kernel["points"][at]
+            if work.counted and await self._traced(work, kernel, number, at):
+                return
             try:
                 reply = await self._pools["profiler"].call(
                     "profile_point", LIMITS_S["predict"], **artifact, kernel=number, point=point
@@ -149,6 +151,7 @@ class Predictor:
         async with anyio.create_task_group() as tasks:
             for number, kernel in enumerate(kernels):
                 kernel["point_cycles"] = [None] * len(kernel["points"])
+                kernel["looks"] = [None] * len(kernel["points"])
                 steps = [math.prod(point) for point in kernel["points"]]
                 for at in sorted(range(len(steps)), key=steps.__getitem__, reverse=True):
                     tasks.start_soon(profile, kernel, number, at)
@@ -157,6 +160,25 @@ class Predictor:
             whole = bool(known) and len(known) == len(kernel["points"])
             kernel["cycles"] = sum(w * c for w, c in zip(kernel["weights"], known, strict=True)) if whole else None
         return kernels
+
+    async def _traced(self, work: Work, kernel: dict[str, Any], number: int, at: int) -> bool:
+        """Whether one compilation gave a point's cycles; if all is well, also what is done in them."""
+        try:
+            reply = await self._pools["tracer"].call(
+                "count_point",
+                LIMITS_S["count"],
+                artifact_b64=work.artifacts["full"]["tpu"],
+                tpu=work.tpu,
+                kernel=number,
+                point=kernel["points"][at],
+            )
+        except (WorkerDied, WorkerTimeout, WorkerError) as error:
+            kernel["uncounted"] = reason(error)
+            return False
+        kernel["point_cycles"][at], kernel["looks"][at] = reply["cycles"], reply["look"]
+        if reply["note"]:
+            kernel["uncounted"] = reply["note"]
+        return reply["cycles"] is not None
 
     async def _costs(
         self, work: Work, ops: list[dict[str, Any]], kernels: list[dict[str, Any]], doubts: _Doubts
@@ -239,22 +261,39 @@ class Predictor:
             return {}
         return {op["name"]: op["profile_cycles"] for op in reply["ops"]}
 
-    async def count(self, work: Work) -> None:
-        """Set what the executed schedule shows."""
-        try:
-            reply = await self._pools["tracer"].call(
-                "count",
-                LIMITS_S["count"],
-                artifact_b64=work.artifacts["full"]["tpu"],
-                tpu=work.tpu,
-                calls=work.kernel_calls,
-            )
-        except (WorkerDied, WorkerTimeout, WorkerError) as error:
-            if work.timing:
-                work.timing.notes.append(f"counters unavailable: {reason(error)}")
+    def count(self, work: Work) -> None:
+        """Set what the executed schedules show, from the looks that predicting left."""
+        if not work.timing:
             return
-        counters = {c["name"]: Count(total=c["value"], unit=c["unit"]) for c in reply["counters"]}
-        work.look = {"counters": counters}
+        runs = [
+            totals.run(kernel, calls, work.source)
+            for kernel, calls in zip(work.kernels, work.kernel_calls, strict=True)
+        ]
+        for kernel, run in zip(work.kernels, runs, strict=True):
+            if run is None:
+                why = kernel.get("uncounted") or "its cycles are unknown"
+                work.timing.notes.append(f"kernel {kernel['name']}: counters unavailable: {why}")
+            elif run.counts["unsized_transfers"]:
+                work.timing.notes.append(
+                    f"kernel {kernel['name']}: the sizes of some transfers are computed at run time; their bytes are not counted"
+                )
+        counted = [run for run in runs if run is not None]
+        if not counted or len(counted) < len(runs):  # totals over some of the kernels would pass for those of all
+            work.look = {"kernels": [run.profile if run else None for run in runs]}
+            return
+        counters = totals.counters(
+            counted,
+            work.peaks,
+            sum(op.us * op.calls for op in work.timing.ops if op.kind == "mosaic"),
+            eight_bit=all(kernel["eight_bit_matmul"] for kernel in work.kernels),
+        )
+        work.look = {
+            "kernels": [run.profile for run in counted],
+            "counters": counters,
+            "executed_bundles": counters["executed_bundles"].total,
+            "stall_cycles": counters["stall_cycles"].total,
+            "spills": counters["vector_spills"].total,
+        }
 
 
 def _floor_us(work: Work, kernels: list[dict[str, Any]]) -> tuple[float, str]:

@@ -21,6 +21,7 @@ class Work:
     tpu: str
     progress: Progress
     verified: bool = True
+    counted: bool = False  # whether to look at what is executed, beyond how long it takes
     stages_s: dict[str, float] = field(default_factory=dict)
     artifacts: dict[str, dict[str, str]] = field(default_factory=dict)
     verify_at: Size = "check"

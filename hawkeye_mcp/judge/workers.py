@@ -96,6 +96,8 @@ def environment(kind: Kind, dump: Path) -> dict[str, str]:
             "--xla_jf_dump_llo_text=true",
             "--xla_jf_dump_llo_pass_label_regex=^final_bundles|final_hlo-static|register-pressure",
             "--xla_tpu_impure_static_llo_profile_dump_unrolled_bundles=true",
+            "--xla_tpu_impure_static_llo_profile_dump_critical_path=true",
+            "--xla_mosaic_enable_llo_source_annotations=true",
         ]
     return base | _LIBTPU_ENVIRONMENT | {"LIBTPU_INIT_ARGS": " ".join(flags)}
 

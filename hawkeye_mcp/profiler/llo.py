@@ -1,18 +1,24 @@
-"""Counters of an executed schedule, from libtpu's dump of every bundle its static profile walked.
+"""What an executed schedule did, from libtpu's dump of every bundle that its static profile walked.
 
-The dump is one file for each operation: a line "...: bundle slots:" opens a bundle, each line below it is one slot.
-Its layout is undocumented; this is the only reader of it.
+The dump is one file for each operation: a line "...: bundle slots:" opens a bundle, each line below it that is
+indented is one slot. Its layout is undocumented; this is the only reader of it. Dumps reach hundreds of megabytes: they
+are read in pieces, and nothing of them is kept but counts.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-_SLOT = re.compile(r"\s+(?:%\S+ = )?([a-z_]+(?:\.[a-z_0-9]+)*)")
-_GRANULES = re.compile(r"size_in_granules=\*/(\d+)")
-_NOTED_DIRECTION = re.compile(r"/\* (\w+)-to-(\w+) \*/")
-GRANULE_BYTES = 32
+PIECE_BYTES = 4 << 20
+GRANULE_BYTES = 32  # of HBM, in which the dump gives the size of a transfer
+
+# A slot: its instruction's name, and whether it moves a vector register to or from a spill slot of VMEM.
+_SLOT = re.compile(rb"\n +(?:%\S+ = )?([a-z_]\S*)((?: \[vmem:\[#allocation\d+_spill\])?)")
+_TRANSFER = re.compile(rb"\n +(?:%\S+ = )?(dma\.[a-z]\S*) ([^\n]*)")
+_GRANULES = re.compile(rb"size_in_granules=\*/(\d+)")
+_NOTED_DIRECTION = re.compile(rb"/\* (\w+)-to-(\w+) \*/")  # of a "dma.general"
+_BRANCH = re.compile(rb"\n +(?:%\S+ = )?sbr\S* [^\n]*target = \$(\w+)")
 
 # The first prefix that fits names the counter; vector instructions beyond these are VALU work, the rest is scalar.
 _KINDS = (
@@ -22,80 +28,102 @@ _KINDS = (
     ("vpop", "result_pops"),
     ("vld", "vector_loads"),
     ("vst", "vector_stores"),
-    ("vrot", "xlu_ops"),
-    ("vperm", "xlu_ops"),
-    ("vxpose", "xlu_ops"),
-    ("vadd.xlane", "xlu_ops"),
-    ("vmax.xlane", "xlu_ops"),
-    ("vmin.xlane", "xlu_ops"),
-    ("vbcast.lane", "xlu_ops"),
+    ("vpush", "vector_to_scalar"),
     ("vrcp", "eup_ops"),
     ("vrsqrt", "eup_ops"),
     ("vpow2", "eup_ops"),
+    ("vexp2", "eup_ops"),
     ("vlog2", "eup_ops"),
     ("vtanh", "eup_ops"),
     ("vsigmoid", "eup_ops"),
+    ("vsigshft", "eup_ops"),
+    ("verf", "eup_ops"),
+    ("vsinq", "eup_ops"),
+    ("vcosq", "eup_ops"),
     ("vsync", "sync_ops"),
     ("vnop", "nops"),
+    ("vdelay", "nops"),
     ("dma.done", "dma_waits"),
     ("dma.", "dma_starts"),
     ("inlined_call_operand", "nops"),
+    ("int_to_ptr", "nops"),
 )
+_ON_XLU = (("vrot", "xlu_rotates"), ("xpose", "xlu_transposes"), (".xlane", "xlu_reduces"))
+XLU = ("xlu_rotates", "xlu_transposes", "xlu_permutes", "xlu_reduces")
 NAMES = (
-    *("executed_bundles", "mxu_matmuls", "mxu_pushes", "result_pops", "valu_ops", "xlu_ops", "eup_ops"),
-    *(
-        "vector_loads",
-        "vector_stores",
-        "vector_spills",
-        "scalar_ops",
-        "sync_ops",
-        "nops",
-        "dma_starts",
-        "dma_waits",
-    ),
-    *("hbm_read_bytes", "hbm_written_bytes"),
+    *("mxu_matmuls", "mxu_pushes", "result_pops", "valu_ops", "xlu_ops", *XLU, "eup_ops"),
+    *("vector_loads", "vector_stores", "vector_fills", "vector_spills", "vector_to_scalar", "scalar_ops"),
+    *("dma_starts", "dma_waits", "sync_ops", "hbm_read_bytes", "hbm_written_bytes"),
 )
 
 
-def count(lines: Iterable[str]) -> Counter[str]:
-    """Counters of one dump, each bundle as often as it was executed."""
+def kind_of(op: str) -> str:
+    """The counter that an instruction adds to, by its name."""
+    if ".xlu" in op and not op.startswith("vpop"):  # names its unit: "vadd.xlane.f32.xlu0"
+        return next((kind for prefix, kind in _ON_XLU if prefix in op), "xlu_permutes")
+    for prefix, kind in _KINDS:
+        if op.startswith(prefix):
+            return kind
+    return "valu_ops" if op.startswith("v") else "scalar_ops"
+
+
+def count(pieces: Iterable[bytes]) -> Counter[str]:
+    """Counters of one dump, each instruction as often as it was executed.
+
+    "unsized_transfers" counts transfers whose size is only known at run time and not in the bytes; "to REGION" counts
+    jumps taken to a region.
+    """
+    ops: Counter[tuple[bytes, bool]] = Counter()
     counts: Counter[str] = Counter()
-    for line in lines:
-        if line.endswith("bundle slots:\n"):
-            counts["executed_bundles"] += 1
-        elif slot := _SLOT.match(line):
-            op = slot[1]
-            kind = next((kind for prefix, kind in _KINDS if op.startswith(prefix)), None)
-            kind = kind or ("valu_ops" if op.startswith("v") else "scalar_ops")
-            counts[kind] += 1
-            if kind == "vector_stores" and "_spill]" in line:
-                counts["vector_spills"] += 1
-            if kind == "dma_starts" and (size := _GRANULES.search(line)):
-                for name in _traffic(op, line):
-                    counts[name] += GRANULE_BYTES * int(size[1])
+    for piece in pieces:
+        ops.update((op, bool(spill)) for op, spill in _SLOT.findall(piece))
+        for op, rest in _TRANSFER.findall(piece):
+            if not op.startswith(b"dma.done"):
+                counts.update(_traffic(op, rest))
+        counts.update(f"to {region.decode()}" for region in _BRANCH.findall(piece))
+    for (op, spill), times in ops.items():
+        kind = kind_of(op.decode("utf-8", "replace"))
+        counts[kind] += times
+        if kind in XLU:
+            counts["xlu_ops"] += times
+        if spill and kind in ("vector_loads", "vector_stores"):
+            counts["vector_fills" if kind == "vector_loads" else "vector_spills"] += times
     return counts
 
 
-def _traffic(op: str, line: str) -> list[str]:
-    """The counters to which a transfer adds: it may read HBM, write it, both, or neither."""
-    if noted := _NOTED_DIRECTION.search(line):  # of a "dma.general"
+def _traffic(op: bytes, rest: bytes) -> dict[str, int]:
+    """What a transfer adds to the counters: it may read HBM, write it, both, or neither."""
+    if noted := _NOTED_DIRECTION.search(rest):
         source, target = noted[1], noted[2]
     else:
-        source, _, target = op.removeprefix("dma.").partition("_to_")
-    return ["hbm_read_bytes"] * (source == "hbm") + ["hbm_written_bytes"] * (target == "hbm")
+        source, _, target = op.removeprefix(b"dma.").partition(b"_to_")
+    size = _GRANULES.search(rest)
+    if not size:
+        return {"unsized_transfers": 1}
+    moved = GRANULE_BYTES * int(size[1])
+    return {"hbm_read_bytes": moved * (source == b"hbm"), "hbm_written_bytes": moved * (target == b"hbm")}
 
 
-def count_file(folder: Path, op: str) -> Counter[str] | None:
-    """Counters of one operation of the last compiled program, or None if there is no dump of it."""
-    path = folder / f"{op}_bundles.txt"
-    if not path.is_file():
-        return None
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        return count(lines)
+def pieces(path: Path, separator: bytes = b"\n") -> Iterator[bytes]:
+    """A file in pieces that each begin with `separator` (the first with a line end) and hold whole records."""
+    with path.open("rb") as file:
+        held = b"\n"
+        while read := file.read(PIECE_BYTES):
+            held += read
+            end = held.rfind(separator)
+            if end > 0:
+                yield held[:end]
+                held = held[end:]
+        yield held
+
+
+def count_file(path: Path) -> Counter[str] | None:
+    """Counters of one dump, or None if it is not there."""
+    return count(pieces(path)) if path.is_file() else None
 
 
 def clear(folder: Path) -> None:
-    """Remove all dumps: they reach hundreds of megabytes."""
+    """Remove all dumps."""
     for path in folder.iterdir():
         if path.is_file() and path.name != "stderr":
             path.unlink()

@@ -7,8 +7,6 @@ program; nothing has to be read from files.
 import dataclasses
 import functools
 import math
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from jax import export
@@ -19,11 +17,12 @@ from jax.experimental.pallas import tpu as pltpu
 from hawkeye_mcp.artifact import Program, operations
 from hawkeye_mcp.chips import CHIPS
 from hawkeye_mcp.judge.compiler import compile_exported
-from hawkeye_mcp.profiler import hlo, llo, sampling, transfers
+from hawkeye_mcp.profiler import hlo, sampling, transfers
 from hawkeye_mcp.profiler.cutout import POINT, cut_out
 from hawkeye_mcp.profiler.mosaic import DataDependent, MosaicCall, item_bits, mosaic_calls
 from hawkeye_mcp.profiler.operands import anatomy
 from hawkeye_mcp.profiler.regularity import DATA, axes_of_window, regularity
+from hawkeye_mcp.profiler.shortening import with_grid
 
 # A grid step that computes for this long hides the latency of its transfers, about 750 cycles on v5e.
 BUSY_STEP_CYCLES = 4096
@@ -43,14 +42,19 @@ def peaks(tpu: str) -> dict[str, float]:
     }
 
 
-def _matmul_cycles(call: MosaicCall, tpu: str) -> float:
-    """Cycles that one grid step's matmuls take at the peak of a core's MXUs; those in inner loops count once."""
+def matmul_flops(call: MosaicCall) -> float:
+    """FLOP of the matmuls in a kernel's body, each counted once."""
     flops = 0.0
     for op in operations(call.body.operation):
         if op.name.endswith("tpu.matmul"):
             lhs, rhs, out = (math.prod(ir.VectorType(v.type).shape) for v in (*list(op.operands)[:2], op.results[0]))
             flops += 2 * math.sqrt(lhs * rhs * out)  # (m k)(k n)(m n) = (m k n)^2
-    return flops / (peaks(tpu)["bf16_flops_per_s"] / CHIPS[tpu].cores / CHIPS[tpu].clock_hz)
+    return flops
+
+
+def _matmul_cycles(call: MosaicCall, tpu: str) -> float:
+    """Cycles that one grid step's matmuls take at the peak of a core's MXUs; those in inner loops count once."""
+    return matmul_flops(call) / (peaks(tpu)["bf16_flops_per_s"] / CHIPS[tpu].cores / CHIPS[tpu].clock_hz)
 
 
 def plan_for(call: MosaicCall, tpu: str) -> tuple[sampling.Plan, list[str]]:
@@ -64,7 +68,7 @@ def plan_for(call: MosaicCall, tpu: str) -> tuple[sampling.Plan, list[str]]:
     if any(DATA in axes for axes in windows):
         reasons.append("block indices depend on data, so its time is a lower bound")
     grid = list(call.grid)
-    split = _split_axis(call) if cores > 1 else None
+    split = split_axis(call) if cores > 1 else None
     if split is not None:  # plan what one core does
         grid[split] = -(-grid[split] // cores)
     cut = [axis for axis, n in enumerate(grid) if axis not in found.irregular and n > 3]
@@ -81,7 +85,7 @@ def plan_for(call: MosaicCall, tpu: str) -> tuple[sampling.Plan, list[str]]:
     return plan, reasons
 
 
-def _split_axis(call: MosaicCall) -> int | None:
+def split_axis(call: MosaicCall) -> int | None:
     """The axis that a chip with two cores per device divides between them: the first parallel one with work."""
     if "dimension_semantics" not in call.main.attributes:
         return None
@@ -152,41 +156,6 @@ def profile_point(program: Program, tpu: str, kernel: int, point: list[int]) -> 
     return {"cycles": op.profile_cycles, "vmem_bytes": op.vmem_bytes}
 
 
-def count_kernels(program: Program, tpu: str, dump: Path, calls: Sequence[int]) -> dict[str, Any]:
-    """Counters over all kernels' whole grids, and their memory; of one core where two share a grid.
-
-    dump: where this process's libtpu writes. calls: how often each kernel runs.
-    """
-    totals: dict[str, float] = dict.fromkeys((*llo.NAMES, "stall_cycles"), 0.0)
-    memory = []
-    with program.context:
-        for call, times in zip(mosaic_calls(program), calls, strict=True):
-            if call.dynamic_grid:
-                continue
-            plan, _ = plan_for(call, tpu)
-            llo.clear(dump)
-            try:
-                compiled = compile_exported(cut_out(call, plan.points), tpu)
-                points = {op.point: op for op in hlo.ops(compiled.as_text()) if op.mosaic and op.point is not None}
-                for number, weight in enumerate(plan.weights):
-                    op = points[number]
-                    counts = llo.count_file(dump, op.name)
-                    if counts is None:
-                        raise RuntimeError(f"libtpu dumped no bundles of {call.name}")
-                    for name in totals:
-                        totals[name] += weight * times * counts.get(name, 0)
-                    stall = (op.profile_cycles or 0) - counts["executed_bundles"]
-                    totals["stall_cycles"] += weight * times * stall
-            finally:
-                llo.clear(dump)
-            used = max((op.vmem_bytes or 0 for op in points.values()), default=0)
-            memory.append({"name": f"vmem_used.{call.name}", "value": used, "unit": "bytes"})
-    memory.append({"name": "vmem_capacity", "value": peaks(tpu)["vmem_bytes"], "unit": "bytes"})
-    unit = {"hbm_read_bytes": "bytes", "hbm_written_bytes": "bytes", "stall_cycles": "cycles"}
-    counters = [{"name": n, "value": round(v), "unit": unit.get(n, "count")} for n, v in totals.items()]
-    return {"counters": counters, "memory": memory}
-
-
 def numbered(program: Program) -> export.Exported:
     """The program with each Mosaic kernel's number on it, to find it again in the compiled program."""
     with program.context, ir.Location.unknown(program.context):
@@ -203,7 +172,7 @@ def profile_around(program: Program, tpu: str) -> list[dict[str, Any]]:
     with program.context, ir.Location.unknown(program.context):
         for call in mosaic_calls(program):
             if call.grid and not call.dynamic_grid:
-                call.op.attributes["backend_config"] = ir.StringAttr.get(call.with_grid([1] * len(call.grid)))
+                call.op.attributes["backend_config"] = ir.StringAttr.get(with_grid(call, [1] * len(call.grid)))
         exported = dataclasses.replace(
             program.exported, mlir_module_serialized=_export._module_to_bytecode(program.module)
         )

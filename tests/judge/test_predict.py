@@ -72,13 +72,11 @@ async def _predicted(kernel=None, ops=(), workload=SMALL, baseline=None, cycles=
             "plan": {"kernels": [KERNEL | (kernel or {})]},
             "profile_point": {"cycles": cycles},
             "profile_around": around or {"ops": []},
-            "count": {"counters": [], "memory": []},
         }
     )
     work = _work(workload)
     predictor = Predictor(dict.fromkeys(("compiler", "profiler", "tracer"), answers), _Baselines(**(baseline or {})))
     await predictor.predict(work)
-    await predictor.count(work)
     return work.timing, answers.asked
 
 
@@ -137,7 +135,6 @@ async def test_calls_come_from_the_compiled_program_wherever_the_kernel_stands()
     timing, asked = await _predicted({"calls": 0}, ops=ops)
     assert [(op.calls, op.hbm_bytes, op.us) for op in timing.ops] == [(1, 1_000_000, 50.0), (6, 0, 300.0)]
     assert (timing.candidate_us, timing.lower_bound) == (350.0, False)
-    assert dict(asked)["count"]["calls"] == [7]
     timing, _ = await _predicted(ops=[{**OP, "name": "k.2", "calls": 0}])
     assert timing.lower_bound
 
