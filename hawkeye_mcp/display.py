@@ -173,7 +173,8 @@ def versions(found: Versions) -> str:
 
 
 def us(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.5g}"
+    """Five digits of a time, without an exponent where it is long."""
+    return "unknown" if value is None else f"{value:,.0f}" if value >= 1e5 else f"{value:.5g}"
 
 
 def line(console: Console, label: str, text: str) -> None:

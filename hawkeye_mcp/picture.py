@@ -4,6 +4,7 @@ Colours are Okabe and Ito's (jfly.uni-koeln.de/color), told apart by the colour-
 hatch and words. The same profile gives the same bytes. matplotlib is imported when a picture is drawn, never before.
 """
 
+import collections
 import io
 import textwrap
 import threading
@@ -34,6 +35,7 @@ _CAUSES = {
     "": ("#BBBBBB", "--"),
 }
 _MOST_CAUSES, _MOST_SLOTS = 6, 8
+_LEAST_SHARE = 0.004  # of a cause that is named
 _NAMES: dict[Unit, str] = {"hbm": "HBM", "mxu": "MXU", "vpu": "VPU", "eup": "EUP", "latency": "latency"}
 # matplotlib's settings and fonts are the process's
 _DRAWING = threading.Lock()
@@ -98,7 +100,7 @@ def _subtitle(profile: Profile) -> str:
         parts.append(f"four in five chance of {us(low)} to {us(high)} us")
     parts.append(f"bound by {_NAMES[profile.bound]}" if profile.bound else "bound unknown")
     if profile.roofline:
-        parts.append(f"at best {profile.roofline.best_speedup:.3g} times as fast")
+        parts.append(f"at best {profile.roofline.best_speedup:.4g} times as fast")
     if timing and timing.indistinguishable:
         parts.append("indistinguishable from XLA")
     elif timing and timing.speedup is not None:
@@ -159,7 +161,7 @@ def _roofline(axes: "Axes", profile: Profile, spans: tuple[float, float, float, 
     axes.set(xscale="log", yscale="log", xlim=(left, right), ylim=(bottom, top))
     axes.plot([left, ridge, right], [left * hbm.rate, mxu.rate, mxu.rate], color=_INK, linewidth=2)
     axes.annotate(  # above the marks of points that lie on the line
-        f"MXU {_si(mxu.rate)}FLOP/s ", (right, mxu.rate), (0, 8), textcoords="offset points", ha="right", size=_SMALL
+        f"MXU {_si(mxu.rate)}FLOP/s ", (right, mxu.rate), (0, 11), textcoords="offset points", ha="right", size=_SMALL
     )
     # three quarters up the slope, where no point of a kernel lies: all are below the line
     along = left**0.25 * ridge**0.75
@@ -202,18 +204,31 @@ def _cycles(axes: "Axes", profile: Profile) -> str:
     total = sum(cycles for _, cycles in parts)
     if not total:
         return "Where the cycles go is unknown"
-    if len(parts) > _MOST_CAUSES:
-        rest = sum(cycles for _, cycles in parts[_MOST_CAUSES - 1 :])
-        parts = [*parts[: _MOST_CAUSES - 1], ("everything else", rest)]
-    start = 0.0
-    for name, cycles in parts:
-        colour, hatch = next(style for prefix, style in _CAUSES.items() if name.startswith(prefix))
-        label = f"{100 * cycles / total:.1f} %  {_cut(name, 44)}"
-        axes.barh(0, cycles / total, left=start, color=colour, hatch=hatch, edgecolor="white", linewidth=1, label=label)
+    shown = [part for part in parts if part[1] >= _LEAST_SHARE * total]
+    if len(shown) < len(parts) or len(parts) > _MOST_CAUSES:
+        shown = shown[: _MOST_CAUSES - 1]
+        shown.append(("everything else", total - sum(cycles for _, cycles in shown)))
+    start, seen = 0.0, collections.Counter[str]()
+    for name, cycles in shown:
+        prefix = next(prefix for prefix in _CAUSES if name.startswith(prefix))
+        seen[prefix] += 1
+        colour, hatch = _CAUSES[prefix]
+        axes.barh(
+            0,
+            cycles / total,
+            left=start,
+            color=colour,
+            hatch=hatch * seen[prefix],  # denser for the next of the same kind
+            edgecolor="white",
+            linewidth=1,
+            label=f"{100 * cycles / total:.1f} %  {_cut(name, 44)}",
+        )
         start += cycles / total
     axes.set(xlim=(0, 1), ylim=(-0.4, 0.4))
     axes.set_axis_off()
-    axes.set_title(f"Where the kernels' {total:,.0f} cycles go", size=_PLAIN, loc="left", weight="bold")
+    axes.set_title(
+        f"Where the kernels' {total:,.0f} cycles go{_floor(profile)}", size=_SMALL, loc="left", weight="bold"
+    )
     axes.legend(
         loc="upper left",
         bbox_to_anchor=(-0.01, 0.0),
@@ -223,6 +238,15 @@ def _cycles(axes: "Axes", profile: Profile) -> str:
         labelspacing=0.3,
     )
     return ""
+
+
+def _floor(profile: Profile) -> str:
+    """The kernels' two terms, where the bytes over HBM take longer than the schedule that the bar is of."""
+    ops = [op for op in (profile.timing.ops if profile.timing else []) if op.kind == "mosaic"]
+    schedule_us, hbm_us = (
+        sum((getattr(op, term) or 0.0) * op.calls for op in ops) for term in ("static_us", "hbm_floor_us")
+    )
+    return f" ({us(schedule_us)} us; HBM {us(hbm_us)} us)" if hbm_us > schedule_us else ""
 
 
 # --- slots of the hot loop
@@ -238,7 +262,7 @@ def _slots(axes: "Axes", profile: Profile) -> str:
     idle = [slot.name for slot in kernel.slots if not slot.occupancy]
     of = f" of {_cut(kernel.name, 20)}" if len(profile.kernels) > 1 else ""
     axes.set_title(
-        _ascii(f"Hot loop{of}: slots used in a bundle"), size=_PLAIN, loc="left", weight="bold", x=-0.66, y=1.02
+        _ascii(f"Hot loop{of}: slots used in a bundle"), size=_SMALL, loc="left", weight="bold", x=-0.66, y=1.02
     )
     places = range(len(shown))
     axes.barh(places, [1] * len(shown), color="#EEEEEE", height=0.72)

@@ -188,7 +188,7 @@ def _kernel(found: KernelProfile, console: Console) -> None:
     line(
         console,
         "kernel",
-        f"{found.name}, {grid}{calls}: {display.us(found.us)} us, {number(found.cycles)} cycles a run",
+        f"{found.name}, {grid}{calls}: {display.us(found.us)} us, a schedule of {number(found.cycles)} cycles",
     )
     if found.phases:
         p = found.phases

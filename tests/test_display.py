@@ -52,6 +52,15 @@ def test_a_speedup_that_may_be_none_is_called_indistinguishable():
     assert "indistinguishable" not in shown(speedup_interval=(1.4, 2.7))
 
 
+def test_a_long_time_has_no_exponent():
+    assert [display.us(value) for value in (None, 1.62674, 99_999.4, 246_095.3)] == [
+        "unknown",
+        "1.6267",
+        "99999",
+        "246,095",
+    ]
+
+
 def test_a_number_is_never_broken_in_two_where_a_text_can_be():
     console = Console(file=io.StringIO(), width=30)
     rows = display.table("text", ">cycles")

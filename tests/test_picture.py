@@ -106,7 +106,7 @@ def test_every_point_is_inside_the_axes_and_at_its_place():
 def test_the_title_says_predicted_and_never_claims_a_measurement():
     words = " ".join(text for text, _ in texts([("", profiles.matmul())])[1])
     assert "8p_GEMM on v5e: 726 us, predicted, not measured" in words
-    assert "four in five chance of 660 to 799 us; bound by MXU; at best 1.04 times as fast; indistinguishable" in words
+    assert "four in five chance of 660 to 799 us; bound by MXU; at best 1.041 times as fast; indistinguishable" in words
     assert "jax 0.10.2" in words
     unknown = " ".join(text for text, _ in texts([("", profiles.unknown())])[1])
     assert "8p_GEMM on v5e: time unknown" in unknown
@@ -127,6 +127,11 @@ def test_the_bar_holds_all_cycles_of_all_calls_longest_wait_first():
     words = [text for text, _ in texts([("", profiles.rmsnorm())])[1]]
     assert "51.9 %  DMA read of operand 0" in words
     assert "Where the kernels' 3,660,000 cycles go" in words
+    assert not any("HBM 1" in text for text in words), "the schedule takes longer than HBM"
+    bytes_bind = profiles.rmsnorm()
+    bytes_bind.timing.ops[0].hbm_floor_us = 4_000.0
+    titles = [text for text, _ in texts([("", bytes_bind)])[1]]
+    assert "Where the kernels' 3,660,000 cycles go (2434.6 us; HBM 4000 us)" in titles
     many = [text for text, _ in texts([("", made)])[1] if " %  " in text]
     assert len(many) == 6
     assert many[-1].endswith("everything else")

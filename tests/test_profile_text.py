@@ -38,7 +38,7 @@ def test_the_first_screen_has_time_interval_bound_ceiling_and_findings():
     [
         "matmul_kernel 1 726 696.4 static_schedule 726 static_profile_sampled",
         "mxu 697.5 1.374e+11 FLOP 1.97e+14 bf16, jax's TpuInfo",
-        "kernel matmul_kernel, grid 8 x 8 x 8: 726 us, 1,090,000 cycles a run",
+        "kernel matmul_kernel, grid 8 x 8 x 8: 726 us, a schedule of 1,090,000 cycles",
         "3,500 cycles before the first step, 2,120 for each of 512, 1,060 after the last",
         "61 vector registers live at once of 64; 1,024 spills and 2,048 fills executed",
         "issuing bundles 1,010,000 92.7 % ███████████████████",
@@ -90,7 +90,7 @@ def test_several_kernels_stand_one_after_the_other_with_their_calls():
     twice = one.kernels[0].model_copy(update={"name": "second", "calls": 3, "grid": []})
     found = shown(one.model_copy(update={"kernels": [one.kernels[0], twice]}))
     heads = [line for line in found if line.startswith("kernel ")]
-    assert heads[1] == "kernel second, no grid, 3 calls: 726 us, 1,090,000 cycles a run"
+    assert heads[1] == "kernel second, no grid, 3 calls: 726 us, a schedule of 1,090,000 cycles"
     assert len(heads) == 2
 
 
