@@ -1,7 +1,7 @@
 """How results look to a person on a terminal. Texts that a candidate could have shaped are printed as plain text."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from rich.console import Console
@@ -20,6 +20,7 @@ _BRACKETS = {
     "measured": "bootstrap intervals at 95 % of medians over the rounds",
 }
 _SHOWN_COMPILER_LINES = 12
+_SHOWN_OPERATIONS = 10
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -90,11 +91,16 @@ def timing(found: Timing, console: Console) -> None:
     notes(found, console)
 
 
-def operations(ops: Iterable[OpTime], console: Console) -> None:
+def operations(ops: Sequence[OpTime], console: Console) -> None:
+    """A line for each operation, in the program's order; where there are many, those that take longest."""
     rows = table("operation", ">calls", ">schedule us", ">HBM us", "bound", ">us", "method")
-    for op in ops:
+    longest = sorted(range(len(ops)), key=lambda place: -ops[place].us)
+    shown = sorted(longest[:_SHOWN_OPERATIONS])
+    for op in (ops[place] for place in shown):
         terms = (us(op.static_us), us(op.hbm_floor_us))
         rows.add_row(plain(op.name), str(op.calls), *terms, op.bound, us(op.us), op.method)
+    if rest := longest[_SHOWN_OPERATIONS:]:
+        rows.add_row(f"and {len(rest)} more", "", "", "", "", us(sum(ops[place].us for place in rest)), "")
     console.print(rows)
 
 
@@ -173,8 +179,12 @@ def versions(found: Versions) -> str:
 
 
 def us(value: float | None) -> str:
-    """Five digits of a time, without an exponent where it is long."""
-    return "unknown" if value is None else f"{value:,.0f}" if value >= 1e5 else f"{value:.5g}"
+    """Five digits of a time, without an exponent where it is long and without any where it is nothing."""
+    if value is None:
+        return "unknown"
+    if 0 < value < 1e-3:
+        return "<0.001"
+    return f"{value:,.0f}" if value >= 1e5 else f"{value:.5g}"
 
 
 def line(console: Console, label: str, text: str) -> None:

@@ -1,5 +1,6 @@
 import io
 
+import profiles
 from rich.console import Console
 
 from hawkeye_mcp import display
@@ -52,9 +53,18 @@ def test_a_speedup_that_may_be_none_is_called_indistinguishable():
     assert "indistinguishable" not in shown(speedup_interval=(1.4, 2.7))
 
 
+def test_of_many_operations_those_that_take_longest_are_shown_in_the_programs_order():
+    ops = [profiles.op(f"op.{i}", us=float(i % 7), hbm_us=0.5) for i in range(14)]
+    lines = [line.split() for line in shown(ops=ops).splitlines() if line.startswith(("op.", "and"))]
+    assert [words[0] for words in lines[:-1]] == [f"op.{i}" for i in (2, 3, 4, 5, 6, 9, 10, 11, 12, 13)]
+    assert lines[-1] == ["and", "4", "more", "3"]
+
+
 def test_a_long_time_has_no_exponent():
-    assert [display.us(value) for value in (None, 1.62674, 99_999.4, 246_095.3)] == [
+    assert [display.us(value) for value in (None, 0, 4.8e-6, 1.62674, 99_999.4, 246_095.3)] == [
         "unknown",
+        "0",
+        "<0.001",
         "1.6267",
         "99999",
         "246,095",
