@@ -4,6 +4,7 @@ All of it comes from dumps that libtpu writes beside its static profile; they ar
 """
 
 import contextlib
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from hawkeye_mcp.profiler import critical_path, hlo, llo, schedule
 from hawkeye_mcp.profiler.cutout import cut_out
 from hawkeye_mcp.profiler.mosaic import MosaicCall, mosaic_calls
 from hawkeye_mcp.profiler.static_profile import matmul_flops, split_axis
+
+# A dump beyond this, about 800,000 executed bundles, ends libtpu's process, and with it the look but not the prediction.
+LARGEST_DUMP_BYTES = 384 << 20
 
 
 class Uncounted(Exception):
@@ -33,6 +37,7 @@ def count_point(
     Returns:
         "cycles" and "vmem_bytes", None where unknown; "look" (see `totals.Look`), or None and "note", which says why.
     """
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_DUMP_BYTES, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
     llo.clear(dump)
     try:
         with program.context:

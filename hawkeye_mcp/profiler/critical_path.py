@@ -3,13 +3,16 @@
 The dump has a record for each bundle that issues something, in the order of execution: "Length to end: N, INSTRUCTION",
 N the cycles from there to the end. The first N is the estimated cycles of the whole run. What N falls by from one record
 to the next is one cycle of issue and, beyond that, cycles in which nothing is issued because the result of this
-instruction is waited for: that of a transfer stands with its start, minus what runs meanwhile. Its layout is
-undocumented; this is the only reader of it.
+instruction is waited for. That of a transfer stands with its start, less what runs meanwhile. Its layout is undocumented;
+this is the only reader of it.
+
+Transfers that are started one after the other, without a wait between them, share a queue: which of their starts the dump
+names for a wait is chance, so they share it in proportion to their sizes.
 """
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from hawkeye_mcp.profiler import llo
 
 # Length, instruction's name, the rest up to the next record (a transfer's has several lines).
 _RECORD = re.compile(rb"\nLength to end: (\d+), (?:%\S+ = )?([a-z_]\S*)([^\n]*(?:\n(?!Length to end: )[^\n]*)*)")
+_GRANULES = re.compile(rb"size_in_granules=\*/(\d+)")
 _LOCATION = re.compile(rb'loc\("([^"]*)":(\d+):')
 _SEPARATOR = b"\nLength to end: "
 
@@ -74,46 +78,53 @@ def walk(pieces: Iterable[bytes], source: str, name_of: Callable[[bytes], str]) 
     """
     found = Walk()
     file = source.encode()
-    last_length = -1
-    kind, text = "", b""
-    place: Place = OTHER
-    entered = False
-    left = 0  # length to end at the last instruction of the kernel's own
-
-    def charge(spent: int) -> None:
-        stall = spent - 1
-        found.places[place] += spent
-        if stall > 0:
-            found.stalls[_cause(kind, text, name_of)] += stall
-            found.place_stalls[place] += stall
-
     kinds: dict[bytes, str] = {}
-    for piece in pieces:
-        for length_text, op, rest in _RECORD.findall(piece):
-            length = int(length_text)
-            if last_length < 0:
-                found.cycles = length
-            elif length >= last_length:
-                raise Incomplete(f"cycles to the end go from {last_length} to {length}")
-            else:
-                charge(last_length - length)
-            if op not in kinds:
-                kinds[op] = llo.kind_of(op.decode("utf-8", "replace"))
-            kind, text = kinds[op], op + rest
-            location = _LOCATION.search(rest)
-            place = int(location[2]) if location and location[1] == file else _added(kind, rest)
-            found.issued += 1
-            if isinstance(place, int) and (op[:1] == b"v" or kind == "dma_starts"):
-                if not entered:
-                    entered = True
-                    found.before = found.cycles - length
-                left = length
-            last_length = length
-    if last_length != 1:
-        raise Incomplete("it has no end" if last_length > 0 else "it has no records")
-    charge(last_length)
-    found.after = left - 1 if entered else 0
+    flying: list[tuple[str, int, int]] = []
+    left = 0  # length to end at the last instruction of the kernel's own
+    for length, spent, op, rest in _spent(pieces):
+        kind = kinds.get(op) or kinds.setdefault(op, llo.kind_of(op.decode("utf-8", "replace")))
+        location = _LOCATION.search(rest)
+        place: Place = int(location[2]) if location and location[1] == file else _added(kind, rest)
+        found.cycles += spent
+        found.issued += 1
+        found.places[place] += spent
+        if spent > 1:
+            found.place_stalls[place] += spent - 1
+        if kind == "dma_starts":
+            size = _GRANULES.search(rest)
+            flying.append((name_of(op + rest), int(size[1]) if size else 1, spent - 1))
+        elif spent > 1:
+            found.stalls[_cause(kind, op)] += spent - 1
+        if kind == "dma_waits":
+            _land(flying, found.stalls)
+        if isinstance(place, int) and (op[:1] == b"v" or kind == "dma_starts"):
+            found.before = found.before if left else found.cycles - spent
+            left = length
+    _land(flying, found.stalls)
+    found.after = max(0, left - 1)
     return found
+
+
+def _spent(pieces: Iterable[bytes]) -> Iterator[tuple[int, int, bytes, bytes]]:
+    """Of each record: cycles to the end, cycles to the next record, the instruction's name, the rest of its text.
+
+    Raises:
+        Incomplete: they do not lead down to the end.
+    """
+    last: tuple[int, bytes, bytes] | None = None
+    for piece in pieces:
+        for text, op, rest in _RECORD.findall(piece):
+            length = int(text)
+            if last:
+                if length >= last[0]:
+                    raise Incomplete(f"cycles to the end go from {last[0]} to {length}")
+                yield last[0], last[0] - length, last[1], last[2]
+            last = length, op, rest
+    if last is None:
+        raise Incomplete("the critical path has no records")
+    if last[0] != 1:
+        raise Incomplete("the critical path is cut off")
+    yield 1, 1, last[1], last[2]
 
 
 def _added(kind: str, rest: bytes) -> str:
@@ -123,13 +134,24 @@ def _added(kind: str, rest: bytes) -> str:
     return PIPELINE if kind in ("dma_starts", "dma_waits", "sync_ops") else OTHER
 
 
-def _cause(kind: str, text: bytes, name_of: Callable[[bytes], str]) -> str:
-    if kind == "dma_starts":
-        return name_of(text)
+def _land(flying: list[tuple[str, int, int]], stalls: Counter[str]) -> None:
+    """Share the waits for transfers (name, size, cycles waited) of one direction by their sizes, and forget them."""
+    for direction in {name.split(" of ")[0] for name, _, _ in flying}:
+        alike = [item for item in flying if item[0].startswith(direction)]
+        waited, size = sum(stall for _, _, stall in alike), sum(size for _, size, _ in alike)
+        given = 0
+        for name, part, _ in sorted(alike, key=lambda item: item[1])[:-1]:
+            stalls[name] += (share := waited * part // size)
+            given += share
+        stalls[max(alike, key=lambda item: item[1])[0]] += waited - given
+    flying.clear()
+
+
+def _cause(kind: str, op: bytes) -> str:
     if kind in llo.XLU:
         return "XLU result"
     if kind == "result_pops":
-        unit = "EUP" if b"vpop.erf" in text else "XLU" if b"lane" in text else "MXU"
+        unit = "EUP" if op == b"vpop.erf" else "XLU" if b".xlu" in op else "MXU"
         return f"{unit} result"
     return _CAUSES.get(kind, "nothing to issue")
 
