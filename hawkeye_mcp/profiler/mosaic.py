@@ -133,7 +133,26 @@ class MosaicCall:
             moved.append(elements * window.item_bits // 8)
         return moved
 
+    def window_moves(self, grid: Sequence[int]) -> list[int]:
+        """How often each window moves to another block over a grid, its first block included; 0 if it is no block.
+
+        Raises:
+            DataDependent: as window_bytes.
+        """
+        return [
+            len(self._moved_blocks(window, tuple(grid))) if window.transform is not None else 0
+            for window in self.windows
+        ]
+
     def _window_elements(self, window: Window, grid: tuple[int, ...]) -> int:
+        moved = self._moved_blocks(window, grid)
+        rank = len(window.array)
+        block = np.array(window.block[-rank:] if len(window.block) >= rank else window.array)
+        start = moved[:, -rank:] * block
+        return int(np.clip(np.array(window.array) - start, 0, block).prod(axis=1).sum())
+
+    def _moved_blocks(self, window: Window, grid: tuple[int, ...]) -> np.ndarray:
+        """The block indices of a window at each grid step at which they differ from those before."""
         steps = math.prod(grid)
         if steps > 4_000_000:
             raise DataDependent(f"the grid has {steps} steps, too many to walk")
@@ -142,10 +161,7 @@ class MosaicCall:
         stacked = np.stack([np.broadcast_to(index, (steps,)) for index in indices], axis=1)
         moved = np.ones(steps, bool)
         moved[1:] = (stacked[1:] != stacked[:-1]).any(axis=1)
-        rank = len(window.array)
-        block = np.array(window.block[-rank:] if len(window.block) >= rank else window.array)
-        start = stacked[moved][:, -rank:] * block
-        return int(np.clip(np.array(window.array) - start, 0, block).prod(axis=1).sum())
+        return stacked[moved]
 
     def _block_indices(self, transform: str, points: list[np.ndarray]) -> list[np.ndarray]:
         for op in self.body.body.operations:

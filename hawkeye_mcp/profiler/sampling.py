@@ -4,16 +4,31 @@ libtpu's static profile walks every grid step, so its cost grows with the grid. 
 does the same work, cycles are a polynomial in the grid's bounds: a constant, plus a cost per step, plus a cost for
 each axis that advances (blocks that only then move, accumulators that only then start and end). A few short grids
 determine the coefficients.
+
+Two things spoil that for steps that wait for their transfers, and both are avoided here. Waits repeat every second or
+third step of a double-buffered pipeline, so points differ from the grid and from each other by whole periods. And an
+axis of length 1 takes its share of index arithmetic out of every step, so no axis is cut below 2.
 """
 
+import itertools
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 
 WHOLE_STEPS = 16  # a grid of up to this many steps is profiled whole
 SETTLED_STEPS = 4  # of a double-buffered pipeline, until its steps cost what later ones do
+PERIODS = (6, 12, 24, 48)  # steps after which waits repeat: 2 and 3 divide the first; blocks may rest for longer
+
+
+class Pace(Enum):
+    """What one grid step costs to profile, and so what care it can be given."""
+
+    SHORT = "its waits matter and many steps can be walked: points are whole periods apart"
+    MIDDLING = "points are two steps apart and no axis is cut below 2"
+    LONG = "steps that compute for long: their waits and index arithmetic matter little, as few as possible are walked"
 
 
 @dataclass(frozen=True)
@@ -27,39 +42,112 @@ class Plan:
     def sampled(self) -> bool:
         return len(self.points) > 1
 
+    @property
+    def steps(self) -> int:
+        return sum(math.prod(point) for point in self.points)
+
     def total(self, values: Sequence[float]) -> float:
         return sum(weight * value for weight, value in zip(self.weights, values, strict=True))
 
 
-def plan(grid: Sequence[int], *, whole: Collection[int] = (), depth: int = 2, settle: bool = True) -> Plan:
-    """Choose the points for one grid.
+def whole_grid(grid: Sequence[int]) -> Plan:
+    return Plan((tuple(grid),), (1.0,))
+
+
+def plan(
+    grid: Sequence[int],
+    *,
+    whole: Collection[int] = (),
+    depth: int = 2,
+    pace: Pace = Pace.SHORT,
+    most_steps: int = 10**9,
+    fits: Callable[[Plan], bool] = lambda _: True,
+) -> Plan:
+    """Choose the points for one grid; the grid itself where nothing shorter stands for it.
 
     Args:
         whole: axes that keep their length because the work depends on the position along them.
         depth: of the axes that are cut, how many of the innermost have a cost of their own when they advance;
             those further out only multiply. 2 serves unless a block stays in place while both of these run.
-
-        settle: whether steps may wait for transfers. Then the shortest point has SETTLED_STEPS at least and axes grow
-            by two steps, so that both buffers of a pipeline get their turn: otherwise kernels that wait for latency
-            come out far too slow. Without, steps that compute for long hide all of that.
+        most_steps: steps that points whole periods apart may take together; beyond, a step counts as MIDDLING.
+        fits: whether a plan reproduces what is known of the grid without a profile, such as how often blocks move.
     """
     grid = tuple(grid)
     cut = [axis for axis, n in enumerate(grid) if axis not in whole and n > 3]
     if not cut or math.prod(grid) <= WHOLE_STEPS:
-        return Plan((grid,), (1.0,))
+        return whole_grid(grid)
+    for found in _candidates(grid, cut, depth, pace, most_steps):
+        if 2 * math.prod(grid) <= 3 * found.steps:  # as cheap in one go
+            return whole_grid(grid)
+        if fits(found):
+            return found
+    return whole_grid(grid)
+
+
+def _candidates(grid: tuple[int, ...], cut: list[int], depth: int, pace: Pace, most_steps: int) -> Iterator[Plan]:
+    in_step = (_in_step(grid, cut, depth, period) for period in PERIODS)
+    if pace is not Pace.SHORT:
+        yield _apart(grid, cut, depth, pace)
+        yield from filter(None, in_step)
+        return
+    for at, found in enumerate(in_step):
+        if found and (at or found.steps <= most_steps):
+            yield found
+        elif not at:
+            yield _apart(grid, cut, depth, Pace.MIDDLING)
+
+
+def _apart(grid: tuple[int, ...], cut: list[int], depth: int, pace: Pace) -> Plan:
+    """Points that grow by one or two steps, whatever the period."""
     modelled = cut[-depth:]
     kept_steps = math.prod(n for axis, n in enumerate(grid) if axis not in cut)
-    base = [n if axis not in cut else 1 for axis, n in enumerate(grid)]
-    if kept_steps >= SETTLED_STEPS or not settle:  # what is kept settles the pipeline, and costs enough already
+    least = 1 if pace is Pace.LONG else 2
+    base = [n if axis not in cut else least for axis, n in enumerate(grid)]
+    growth = 2
+    if pace is Pace.LONG or kept_steps >= SETTLED_STEPS:  # what is kept settles the pipeline, and costs enough already
         base[modelled[-1]], growth = 2, 1
-    else:
-        growth = 2
-        for axis in modelled:
-            base[axis] = 2 if len(modelled) > 1 else SETTLED_STEPS
+    elif len(cut) == 1:
+        base[cut[0]] = SETTLED_STEPS
+    return _solved(grid, cut, modelled, base, dict.fromkeys(modelled, growth))
+
+
+def _in_step(grid: tuple[int, ...], cut: list[int], depth: int, period: int) -> Plan | None:
+    """Points that are whole periods from the grid and from each other; None if the grid is too short for any."""
+    kept = math.prod(n for axis, n in enumerate(grid) if axis not in cut)
+    *outer, inner = cut
+    growth = {inner: period // math.gcd(period, kept)}
+    first = -(-SETTLED_STEPS // kept) if not outer else 2
+    base = list(grid)
+    base[inner] = max(2, first) + (grid[inner] - max(2, first)) % growth[inner]
+    if base[inner] + growth[inner] > grid[inner]:  # short enough to stay as it is
+        return _in_step(grid, outer, depth, period) if outer else None
+    if not outer:
+        return _solved(grid, cut, cut, base, growth)
+    rows = math.prod(grid[axis] for axis in outer)
+    repeat = period // math.gcd(period, kept * base[inner])  # rows after which waits repeat
+    modelled = outer[-(depth - 1) :]
+    best: tuple[float, list[int], dict[int, int]] | None = None
+    choices = [range(2, min(grid[axis], repeat + 2 if axis in modelled else 3) + 1) for axis in outer]
+    for lengths in itertools.product(*choices):
+        if (rows - math.prod(lengths)) % repeat:
+            continue
+        for axis, length in zip(outer, lengths, strict=True):
+            base[axis] = length
+            growth[axis] = repeat // math.gcd(repeat, math.prod(lengths) // length)
+        steps = math.prod(base) * (1 + sum(1 + growth[axis] / base[axis] for axis in modelled))
+        if all(base[axis] + growth[axis] <= grid[axis] for axis in modelled) and (best is None or steps < best[0]):
+            best = (steps, list(base), dict(growth))
+    return _solved(grid, cut, [*modelled, inner], *best[1:]) if best else _in_step(grid, [inner], depth, period)
+
+
+def _solved(
+    grid: tuple[int, ...], cut: list[int], modelled: list[int], base: Sequence[int], growth: dict[int, int]
+) -> Plan:
+    """The plan of a base point and one longer point for each modelled axis."""
     points = [tuple(base)]
     for axis in reversed(modelled):
         longer = list(base)
-        longer[axis] += growth
+        longer[axis] += growth[axis]
         points.append(tuple(longer))
 
     def terms(bounds: Sequence[int]) -> list[int]:

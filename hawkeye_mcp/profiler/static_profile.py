@@ -7,6 +7,7 @@ program; nothing has to be read from files.
 import dataclasses
 import functools
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jax import export
@@ -17,15 +18,12 @@ from jax.experimental.pallas import tpu as pltpu
 from hawkeye_mcp.artifact import Program, operations
 from hawkeye_mcp.chips import CHIPS
 from hawkeye_mcp.judge.compiler import compile_exported
-from hawkeye_mcp.profiler import hlo, sampling, transfers
+from hawkeye_mcp.profiler import effort, hlo, sampling, transfers
 from hawkeye_mcp.profiler.cutout import POINT, cut_out
 from hawkeye_mcp.profiler.mosaic import DataDependent, MosaicCall, item_bits, mosaic_calls
 from hawkeye_mcp.profiler.operands import anatomy
 from hawkeye_mcp.profiler.regularity import DATA, axes_of_window, regularity
 from hawkeye_mcp.profiler.shortening import with_grid
-
-# A grid step that computes for this long hides the latency of its transfers, about 750 cycles on v5e.
-BUSY_STEP_CYCLES = 4096
 
 
 @functools.cache
@@ -73,8 +71,16 @@ def plan_for(call: MosaicCall, tpu: str) -> tuple[sampling.Plan, list[str]]:
         grid[split] = -(-grid[split] // cores)
     cut = [axis for axis, n in enumerate(grid) if axis not in found.irregular and n > 3]
     resting = any(not axes & set(cut[-2:]) for axes in windows)
-    settle = _matmul_cycles(call, tpu) < BUSY_STEP_CYCLES
-    plan = sampling.plan(grid, whole=found.irregular, depth=3 if resting and len(cut) > 2 else 2, settle=settle)
+    of_chip, clock_hz = peaks(tpu), CHIPS[tpu].clock_hz * cores
+    pace, most_steps = effort.pace(call, of_chip["bf16_flops_per_s"] / clock_hz, of_chip["hbm_bytes_per_s"] / clock_hz)
+    plan = sampling.plan(
+        grid,
+        whole=found.irregular,
+        depth=3 if resting and len(cut) > 2 else 2,
+        pace=pace,
+        most_steps=most_steps,
+        fits=_moves_as(call, grid),
+    )
     if split is not None:
         points = []
         for point in plan.points:
@@ -83,6 +89,23 @@ def plan_for(call: MosaicCall, tpu: str) -> tuple[sampling.Plan, list[str]]:
             points.append(tuple(widened))
         plan = dataclasses.replace(plan, points=tuple(points))
     return plan, reasons
+
+
+def _moves_as(call: MosaicCall, grid: Sequence[int]) -> Callable[[sampling.Plan], bool]:
+    """Whether a plan's points add up to as many moves of every window as a grid makes; yes if that is not known."""
+
+    def fits(plan: sampling.Plan) -> bool:
+        try:
+            whole = call.window_moves(grid)
+            points = [call.window_moves(point) for point in plan.points]
+        except DataDependent:
+            return True
+        return all(
+            abs(plan.total(moves) - wanted) < 0.001 * wanted + 0.5
+            for wanted, moves in zip(whole, zip(*points, strict=True), strict=True)
+        )
+
+    return fits
 
 
 def split_axis(call: MosaicCall) -> int | None:

@@ -23,6 +23,10 @@ def _matmul(x_ref, w_ref, out_ref):
 
     out_ref[...] += jnp.dot(x_ref[...], w_ref[...], preferred_element_type=jnp.float32)
 
+    @pl.when(pl.program_id(2) == pl.num_programs(2) - 1)
+    def _():
+        out_ref[...] = jnp.maximum(out_ref[...], 0)
+
 
 def _product(x, w, bm=256, bn=512, bk=256):
     (m, k), n = x.shape, w.shape[1]
