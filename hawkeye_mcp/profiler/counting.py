@@ -76,7 +76,7 @@ def _look(call: MosaicCall, op: hlo.Op, tpu: str, dump: Path, source: str) -> di
         if dumped := schedule.dump_of(dump, op.name, "register-pressure"):
             with dumped.open("rb") as file:
                 pressure = schedule.read_pressure(file.read(4096))
-    hot = schedule.hot_loop(static, executed, walk.issued)
+    hot = schedule.hot_loop(static, executed, walk.issued, grid=bool(call.grid))
     busy: dict[str, float] = {}
     if slots:
         used = slots.used()

@@ -166,23 +166,23 @@ def _span(lines: list[tuple[int, int]]) -> tuple[int, int] | None:
     return (min(low for low, _ in lines), max(high for _, high in lines)) if lines else None
 
 
-def hot_loop(schedule: Schedule, counts: Counter[str], bundles: int) -> tuple[Loop, int] | None:
-    """The loop inside the kernel's body that takes most of the executed bundles, and how often it jumped back; None if
-    none takes half of them, or if the loop that takes most is the grid's own.
+def hot_loop(schedule: Schedule, counts: Counter[str], bundles: int, *, grid: bool) -> tuple[Loop, int] | None:
+    """The loop of the kernel's body that most of the executed bundles are of, and how often it jumped back; None if none
+    takes half of them.
 
-    counts: of the executed schedule, with the jumps. bundles: that were executed.
+    counts: of the executed schedule, with the jumps. bundles: that were executed. grid: whether the outermost loop is the
+    grid's, which is not of the body.
     """
-    inner = [
-        (counts[f"to region{loop.region}"], loop)
-        for loop in schedule.loops
-        if not any(other.first > loop.first and other.last <= loop.last for other in schedule.loops)  # innermost
-        and any(other.first < loop.first and other.last >= loop.last for other in schedule.loops)  # not the grid's
-    ]
-    weighed = [(times * (loop.last - loop.first + 1), times, loop) for times, loop in inner if times]
-    if not weighed:
-        return None
-    weight, times, loop = max(weighed, key=lambda item: item[0])
-    return (loop, times) if weight > bundles / 2 else None
+    loops = schedule.loops
+    weighed = []
+    for loop in loops:
+        innermost = not any(other.first > loop.first and other.last <= loop.last for other in loops)
+        within = any(other.first < loop.first and other.last >= loop.last for other in loops)
+        times = counts[f"to region{loop.region}"]
+        if innermost and (within or not grid):
+            weighed.append((times * (loop.last - loop.first + 1), times, loop))
+    weight, times, hottest = max(weighed, key=lambda item: item[0], default=(0, 0, None))
+    return (hottest, times) if hottest and weight > bundles / 2 else None
 
 
 def read_slots(text: str) -> Slots | None:
