@@ -1,9 +1,14 @@
 """Predicted time from its two terms: the compiler's static schedule, and the bytes that must cross HBM.
 
-libtpu's static profile charges DMA latency but not the HBM bandwidth that transfers share, so an operation takes the
-larger of (cycles / clock) and (bytes / bandwidth). Operations follow one another. Copies that XLA starts ahead of
-their use are taken to be hidden behind other operations as far as bandwidth allows: they cost nothing of their own,
-but a program never takes less than all its bytes over the bandwidth.
+libtpu's static profile charges each transfer a latency, but no transfer the bandwidth that others use. So an operation
+takes at least its bytes over the bandwidth; and where a kernel's transfers are known step by step, each step takes the
+longer of its share of the schedule and the transfers that run meanwhile, because a double-buffered block arrives
+during one step and no earlier. Operations follow one another. Copies that XLA starts ahead of their use are taken to be
+hidden behind other operations as far as bandwidth allows: they cost nothing of their own, but a program never takes
+less than all its bytes over the bandwidth.
+
+What datasheets leave open (the clock under load, the share of HBM's bandwidth that lasts, what a launch costs) is in
+MODELS, fitted to published measurements by `hawkeye accuracy --fit`.
 """
 
 from dataclasses import dataclass
@@ -12,10 +17,53 @@ from hawkeye_mcp.evaluation import OpTime
 
 
 @dataclass(frozen=True)
+class Model:
+    """How one chip differs from its datasheet and from libtpu's profile.
+
+    clock: sustained, as a share of the clock at which peak FLOP/s hold. hbm: sustained bandwidth, as a share of the
+    datasheet's. launch_us: from one operation to the next. latency: of a transfer, as a share of what libtpu charges;
+    it binds where steps are shorter than libtpu's `latency_cycles`. source: what the figures rest on.
+    """
+
+    clock: float = 1.0
+    hbm: float = 1.0
+    launch_us: float = 0.0
+    latency: float = 1.0
+    latency_cycles: float = 750.0
+    source: str = "datasheet"
+
+
+DATASHEET = Model()
+MODELS: dict[str, Model] = {
+    "v5e": Model(),
+    "7x": Model(),
+    "v5p": Model(),
+    "v6e": Model(),
+}
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Transfers of a kernel's grid.
+
+    transfers: (bytes, transfers, steps): so many steps share their time with so many transfers of so many bytes in all.
+    edge_bytes: what arrives before the first step and leaves after the last.
+    """
+
+    transfers: tuple[tuple[int, int, int], ...]
+    edge_bytes: int
+
+    @property
+    def steps(self) -> int:
+        return sum(steps for _, _, steps in self.transfers)
+
+
+@dataclass(frozen=True)
 class Cost:
     """What is known of one operation, per call.
 
-    cycles: from the static profile or XLA's estimate, None if unknown. method: where they come from.
+    cycles: from the static profile or XLA's estimate, None if unknown. method: where they come from. pipeline: of a
+    kernel whose blocks move with its grid and nothing else over HBM.
     """
 
     name: str
@@ -25,27 +73,51 @@ class Cost:
     hbm_bytes: int | None
     calls: int = 1
     hidden: bool = False
+    pipeline: Pipeline | None = None
 
 
-def op_time(cost: Cost, *, clock_hz: float, hbm_bytes_per_s: float) -> OpTime | None:
-    """None when neither term is known."""
+def op_time(cost: Cost, *, clock_hz: float, hbm_bytes_per_s: float, model: Model = DATASHEET) -> OpTime | None:
+    """None when neither term is known. The rates are the datasheet's."""
+    clock_hz *= model.clock
     static_us = None if cost.cycles is None else cost.cycles / clock_hz * 1e6
-    hbm_us = None if cost.hbm_bytes is None else cost.hbm_bytes / hbm_bytes_per_s * 1e6
-    if static_us is None and hbm_us is None:
+    floor_us = None if cost.hbm_bytes is None else cost.hbm_bytes / hbm_bytes_per_s * 1e6
+    if static_us is None and floor_us is None:
         return None
-    by_hbm = (hbm_us or 0.0) > (static_us or 0.0)
-    own_us = 0.0 if cost.hidden else max(static_us or 0.0, hbm_us or 0.0)
+    hbm_us = None if floor_us is None else floor_us / model.hbm
+    own_us, by_hbm = max(static_us or 0.0, hbm_us or 0.0), (hbm_us or 0.0) > (static_us or 0.0)
+    if cost.pipeline and static_us is not None and cost.pipeline.steps:
+        steps_us, by_hbm = _pipeline_us(cost.pipeline, static_us, clock_hz, hbm_bytes_per_s * model.hbm, model)
+        own_us, by_hbm = max(steps_us, hbm_us or 0.0), by_hbm or (hbm_us or 0.0) > steps_us
+    own_us = 0.0 if cost.hidden else own_us + (model.launch_us if own_us else 0.0)
     return OpTime(
         name=cost.name,
         kind="mosaic" if cost.kind == "mosaic" else "xla",
         method=cost.method if static_us is not None else "hbm_floor",
         calls=cost.calls,
         static_us=None if static_us is None else rounded(static_us),
-        hbm_floor_us=None if hbm_us is None else rounded(hbm_us),
+        hbm_floor_us=None if floor_us is None else rounded(floor_us),
         hbm_bytes=cost.hbm_bytes,
         us=rounded(own_us * cost.calls),
         bound="hbm" if by_hbm else "static_schedule",
     )
+
+
+def _pipeline_us(
+    pipeline: Pipeline, static_us: float, clock_hz: float, bytes_per_s: float, model: Model
+) -> tuple[float, bool]:
+    """Of a whole grid, and whether most of it is spent waiting for bandwidth."""
+    step_us = static_us / pipeline.steps
+    latency_us = model.latency_cycles / clock_hz * 1e6
+    # A step no longer than libtpu's latency is one that waits for it; from twice that on a step hides it.
+    waiting = min(1.0, max(0.0, 2 - step_us / latency_us))
+    shorter_us = step_us - waiting * (1 - model.latency) * min(step_us, latency_us)
+    total_us = bound_us = 0.0
+    for moved, transfers, steps in pipeline.transfers:
+        schedule_us = shorter_us if transfers else step_us
+        moving_us = moved / bytes_per_s * 1e6
+        total_us += steps * max(schedule_us, moving_us)
+        bound_us += steps * moving_us if moving_us > schedule_us else 0.0
+    return total_us + pipeline.edge_bytes / bytes_per_s * 1e6, bound_us > total_us / 2
 
 
 def rounded(value: float) -> float:
@@ -53,9 +125,9 @@ def rounded(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def total_us(ops: list[OpTime]) -> float:
+def total_us(ops: list[OpTime], model: Model = DATASHEET) -> float:
     """Of a whole program: its operations one after another, and never less than all its HBM traffic takes."""
-    return rounded(max(sum(op.us for op in ops), sum((op.hbm_floor_us or 0.0) * op.calls for op in ops)))
+    return rounded(max(sum(op.us for op in ops), sum((op.hbm_floor_us or 0.0) * op.calls for op in ops) / model.hbm))
 
 
 def floor_us(flops: float, hbm_bytes: float, *, flops_per_s: float, hbm_bytes_per_s: float) -> tuple[float, str]:

@@ -1,0 +1,33 @@
+"""What `hawkeye accuracy` does between its arguments and its table."""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from hawkeye_mcp import state
+from hawkeye_mcp.accuracy import scoring
+from hawkeye_mcp.accuracy.collect import Features
+from hawkeye_mcp.accuracy.rows import Row, rows, tokamax_version
+from hawkeye_mcp.profiler import interval
+from hawkeye_mcp.profiler.timing import Model
+from hawkeye_mcp.versions import versions
+
+# What the rows of a chip can tell: v5e has no device time of short steps, 7x none without its clock.
+FITTED = {"v5e": ("clock", "hbm", "launch_us"), "7x": ("clock", "hbm", "launch_us")}
+
+
+def chosen(chips: Collection[str]) -> list[Row]:
+    return [row for row in rows() if row.chip in chips]
+
+
+def fitted(chosen: Sequence[Row], features: Mapping[str, Features]) -> dict[str, Model]:
+    return scoring.fitted(chosen, features, FITTED)
+
+
+def scored(chosen: Sequence[Row], features: Mapping[str, Features]) -> scoring.Report:
+    return scoring.report(chosen, features, versions(), tokamax_version())
+
+
+def write(found: scoring.Report) -> Path:
+    """The table of intervals, for all chips at once."""
+    state.write_atomically(interval.path(), interval.as_json(scoring.residuals(found)))
+    return interval.path()

@@ -1,0 +1,69 @@
+"""From a row's features to microseconds, by the same functions that the judge uses."""
+
+import math
+from typing import Any
+
+from hawkeye_mcp.accuracy.collect import Features
+from hawkeye_mcp.profiler import interval
+from hawkeye_mcp.profiler.interval import Class
+from hawkeye_mcp.profiler.timing import Cost, Model, Pipeline, op_time, total_us
+
+
+def costs(features: Features) -> list[Cost]:
+    """Of the kernels, from their profiled kinds of step, then of what XLA does around them."""
+    found = [
+        Cost(
+            kernel["name"],
+            "mosaic",
+            cycles(kernel),
+            "static_profile_sampled",
+            kernel["window_bytes"] + kernel["by_hand_bytes"],
+            max(kernel["calls"], 1),
+            pipeline=Pipeline(
+                tuple((moved, transfers, steps) for moved, transfers, steps in kernel["transfers"]),
+                kernel["first_bytes"] + kernel["last_bytes"],
+            ),
+        )
+        for kernel in features["kernels"]
+    ]
+    for op in features["ops"]:
+        if op["mosaic"]:
+            continue
+        estimated = None if op["plain_copy"] or op["ahead"] else op["xla_cycles"]
+        found.append(
+            Cost(op["name"], "xla", estimated, "xla_estimate", op["hbm_bytes"], max(op["calls"], 1), hidden=op["ahead"])
+        )
+    return found
+
+
+def cycles(kernel: dict[str, Any]) -> float:
+    """Of the whole grid: as if every step were of the commonest kind, then each other kind's difference per step."""
+    commonest, *others = kernel["jobs"]
+    total = sum(weight * value for weight, value in zip(kernel["weights"], commonest["cycles"], strict=True))
+    sizes = [math.prod(point) for point in commonest["points"]]
+    longest = sizes.index(max(sizes))
+    for kind in others:
+        total += kind["count"] * (kind["cycles"][0] - commonest["cycles"][longest]) / sizes[longest]
+    return float(total)
+
+
+def predicted_us(features: Features, model: Model) -> float:
+    rates = {key: features["peaks"][key] for key in ("clock_hz", "hbm_bytes_per_s")}
+    ops = [time for cost in costs(features) if (time := op_time(cost, **rates, model=model))]
+    return total_us(ops, model)
+
+
+def class_of(features: Features, model: Model) -> Class:
+    """Of the operations that take most of the time; kernels whose steps are too short to hide latency apart."""
+    rates = {key: features["peaks"][key] for key in ("clock_hz", "hbm_bytes_per_s")}
+    spent: dict[Class, float] = {}
+    for cost in costs(features):
+        time = op_time(cost, **rates, model=model)
+        if time is None:
+            continue
+        cls = interval.class_of(time.kind, time.method, time.bound)
+        if cls == "large_blocks" and cost.pipeline and cost.cycles is not None:
+            if cost.cycles / cost.pipeline.steps < 2 * model.latency_cycles:
+                cls = "small_blocks"
+        spent[cls] = spent.get(cls, 0.0) + time.us
+    return max(spent, key=lambda cls: spent[cls])
