@@ -24,6 +24,7 @@ _LIBTPU_ENVIRONMENT = {
     "TPU_ACCELERATOR_TYPE": "v5litepod-4",
     "TPU_WORKER_HOSTNAMES": "localhost",
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # else a second process aborts on libtpu's lockfile
+    "TPU_LOG_DIR": "disabled",  # else each process leaves logs in /tmp/tpu_logs, and some profiles write a gigabyte
 }
 
 
@@ -124,6 +125,11 @@ class Worker:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         return cls(process, folder)
+
+    @property
+    def folder(self) -> Path:
+        """Where it writes; removed when it is closed."""
+        return self._folder
 
     @property
     def alive(self) -> bool:

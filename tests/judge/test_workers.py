@@ -141,6 +141,23 @@ async def test_a_worker_may_not_take_the_machines_memory(pool):
     assert int(line.split()[3]) == memory_bytes() * 3 // 4 < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
+async def test_libtpu_writes_no_file_outside_the_worker_s_folder():
+    pool = WorkerPool("compiler")
+    try:
+        await pool.call("warm", 120, tpu="v5e")
+        (worker,) = pool._idle
+        process = Path("/proc") / str(_pid(worker))
+        written = []
+        for fd in (process / "fd").iterdir():
+            flags = next(x for x in (process / "fdinfo" / fd.name).read_text().splitlines() if x.startswith("flags"))
+            if int(flags.split()[1], 8) & os.O_ACCMODE and fd.is_file():
+                written.append(fd.readlink())
+        assert written, "its stderr at least"
+        assert not [path for path in written if not path.is_relative_to(worker._folder)]
+    finally:
+        await pool.close()
+
+
 def test_each_kind_dumps_what_it_needs_and_no_more(tmp_path):
     flags = {kind: environment(kind, tmp_path).get("LIBTPU_INIT_ARGS") for kind in ("verifier", "compiler")}
     assert flags == {"verifier": None, "compiler": ""}
