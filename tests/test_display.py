@@ -53,6 +53,11 @@ def test_a_speedup_that_may_be_none_is_called_indistinguishable():
     assert "indistinguishable" not in shown(speedup_interval=(1.4, 2.7))
 
 
+def test_an_operation_has_both_terms_and_takes_the_larger():
+    lines = [line.split() for line in shown(ops=[profiles.op("norm", us=698.8, hbm_us=1309.4, calls=2)]).splitlines()]
+    assert ["norm", "2", "698.8", "1309.4", "hbm", "1309.4", "static_profile_sampled"] in lines
+
+
 def test_of_many_operations_those_that_take_longest_are_shown_in_the_programs_order():
     ops = [profiles.op(f"op.{i}", us=float(i % 7), hbm_us=0.5) for i in range(14)]
     lines = [line.split() for line in shown(ops=ops).splitlines() if line.startswith(("op.", "and"))]

@@ -87,6 +87,12 @@ def test_two_profiles_are_two_rows_with_the_same_axes():
     }
 
 
+def test_work_that_the_mxu_limits_is_at_best_at_its_peak():
+    best, kernel = picture._points(profiles.matmul())
+    assert best == pytest.approx((1.374e11 / (122.9 * 819e3), 1.374e11 / 697.5e-6))
+    assert kernel[1] == pytest.approx(1.374e11 / 726e-6)
+
+
 @pytest.mark.parametrize("made", MADE)
 def test_no_text_leaves_the_canvas_or_covers_another(made):
     found = alone(made)
