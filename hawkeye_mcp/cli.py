@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from hawkeye_mcp.evaluation import Evaluation
     from hawkeye_mcp.profile import Profile
     from hawkeye_mcp.taxonomy import Cell
-    from hawkeye_mcp.workloads import Workload
+    from hawkeye_mcp.workload_check.report import Checked
+    from hawkeye_mcp.workloads import Size, Workload
 
 EXIT_OTHER_VERDICT, EXIT_HARNESS = 1, 3
 PARTS = ("all", "guide", "naive", "optimized", "config")
@@ -358,10 +359,20 @@ def check_workloads(
     Exit code: 0 all are ok, 1 one is not.
     """
     from hawkeye_mcp import workloads
-    from hawkeye_mcp.workload_check import runner, show
-    from hawkeye_mcp.workload_check.report import Checked
+    from hawkeye_mcp.workload_check import show
 
-    wanted = [workloads.find(name) for name in names or ()]
+    found = _checked([workloads.find(name) for name in names or ()], "full" if size == "full" else "check", fresh)
+    if as_json:
+        _print_json({"workloads": [check.model_dump(mode="json") for check in found]})
+    else:
+        show.table(found, _console())
+    raise typer.Exit(0 if all(check.ok for check in found) else EXIT_OTHER_VERDICT)
+
+
+def _checked(wanted: list["Workload"], size: "Size", fresh: bool) -> list["Checked"]:
+    """Check workloads, each reported on stderr when it is done."""
+    from hawkeye_mcp.workload_check import runner, show
+
     number = 0
 
     def done(found: Checked) -> None:
@@ -369,15 +380,34 @@ def check_workloads(
         number += 1
         typer.echo(f"[{number}/{len(wanted)}] {show.line(found)}", err=True)
 
-    async def check(progress: Callable[[str], None]) -> list[Checked]:
-        return await runner.check(wanted, "full" if size == "full" else "check", fresh=fresh, done=done)
+    async def check(progress: Callable[[str], None]) -> list["Checked"]:
+        return await runner.check(wanted, size, fresh=fresh, done=done)
 
-    found = _judged(check)
-    if as_json:
-        _print_json({"workloads": [check.model_dump(mode="json") for check in found]})
-    else:
-        show.table(found, _console())
-    raise typer.Exit(0 if all(check.ok for check in found) else EXIT_OTHER_VERDICT)
+    return _judged(check)
+
+
+@workloads_app.command("readme")
+def workloads_readme(
+    write: Annotated[bool, typer.Option("--write", help="Write the page instead of comparing it.")] = False,
+) -> None:
+    """Compare workloads/README.md with what a check of all workloads finds, or write it.
+
+    Exit code: 1 if the page is not current, baselines aside.
+    """
+    from hawkeye_mcp import state, workloads
+    from hawkeye_mcp.workload_check import readme
+
+    wanted = [workloads.load(name) for name in workloads.names()]
+    page = readme.render(wanted, _checked(wanted, "check", False))
+    if write:
+        state.write_atomically(readme.path(), page)
+        typer.echo(f"{readme.path()}: written")
+        return
+    shown = readme.path().read_text(encoding="utf-8") if readme.path().exists() else ""
+    if found := readme.differences(shown, page):
+        typer.echo("\n".join(found))
+        typer.echo("workloads/README.md is not current. Next: hawkeye workloads readme --write", err=True)
+        raise typer.Exit(EXIT_OTHER_VERDICT)
 
 
 @workloads_app.command("new")
@@ -601,6 +631,69 @@ def _keep(path: Path, name: str, entry: dict[str, object]) -> None:
     shipped = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     if shipped.get(name) != entry:
         write_json(path, dict(sorted((shipped | {name: entry}).items())))
+
+
+
+@app.command()
+def fidelity(
+    kernel: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="One of the kernels, repeatable; default: all.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Hold sampled cycles against the compiler's profile of the whole run.
+
+    Takes some minutes. Exit code: 1 if one is off by more than 1 %.
+    """
+    import anyio
+
+    from hawkeye_mcp import fidelity as check
+
+    try:
+        with _stages() as progress:
+            found = anyio.run(check.fidelity, kernel or (), progress)
+    except check.UnknownKernel as error:
+        raise typer.BadParameter(str(error), param_hint="--kernel") from None
+    if as_json:
+        typer.echo(found.model_dump_json(indent=2))
+    else:
+        check.show(found, _console())
+    raise typer.Exit(0 if found.good else EXIT_OTHER_VERDICT)
+
+
+@app.command()
+def accuracy(
+    tpu: Annotated[
+        list[str] | None, typer.Option("--chip", metavar="CHIP", callback=_tpus, help="Chip, repeatable; default: all.")
+    ] = None,
+    fit: Annotated[bool, typer.Option("--fit", help="Print what the fit half gives for each chip.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write profiler/residuals.json, the intervals' basis.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Score predictions against published on-chip measurements.
+
+    The first run predicts hundreds of kernels, each some seconds; run again, it goes on where it stopped.
+    """
+    import anyio
+
+    from hawkeye_mcp.accuracy import collect, command, table
+
+    rows = command.chosen(tpu or ())
+    features = anyio.run(collect.collect, rows, lambda line: typer.echo(line, err=True))
+    if fit:
+        models = command.fitted(rows, features)
+        if as_json:
+            _print_json({chip: vars(model) for chip, model in models.items()})
+        else:
+            table.show_models(models, _console())
+        return
+    found = command.scored(rows, features)
+    if write:
+        typer.echo(f"{command.write(found)}: written", err=True)
+    if as_json:
+        typer.echo(found.model_dump_json(indent=2, by_alias=True))
+    else:
+        table.show(found, _console())
 
 
 if __name__ == "__main__":

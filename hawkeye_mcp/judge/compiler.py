@@ -13,6 +13,7 @@ from jax import export
 from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
 
+from hawkeye_mcp.accuracy.features import HANDLERS as ACCURACY
 from hawkeye_mcp.chips import CHIPS
 
 
@@ -72,21 +73,46 @@ def profile_around(artifact_b64: str, tpu: str) -> dict[str, Any]:
     return {"ops": static_profile.profile_around(artifact.read(base64.b64decode(artifact_b64)), tpu)}
 
 
-def compile_baseline(workload: str, tpu: str, at: dict[str, int]) -> dict[str, Any]:
-    """Compile a workload's plain JAX at its full size with some dimensions replaced: {"ops", "peaks"}."""
+def compile_baseline(workload: str, tpu: str, at: dict[str, int], dump: bool = False) -> dict[str, Any]:
+    """Compile a workload's plain JAX at its full size with some dimensions replaced: {"ops", "peaks"}.
+
+    dump: read the program from a file that libtpu writes; jaxlib cannot read all that libtpu compiles. Only in a
+    process that has not loaded libtpu.
+    """
     from hawkeye_mcp import workloads
     from hawkeye_mcp.judge.verify import module_of
     from hawkeye_mcp.profiler import hlo, static_profile
 
+    folder = Path(os.environ["TMPDIR"])
+    if dump:
+        os.environ["XLA_FLAGS"] = f"--xla_dump_to={folder} --xla_dump_hlo_as_text"
     module = module_of(workload)
     dims = dict(workloads.find(workload).sizes["full"]) | at
     shapes = jax.eval_shape(lambda: module.create_inputs(jax.random.key(0), dims))
     exported = export.export(jax.jit(module.workload), platforms=["tpu"])(*shapes)
     compiled = compile_exported(exported, tpu)
-    return {
-        "ops": [dataclasses.asdict(op) for op in hlo.ops(compiled.as_text())],
-        "peaks": static_profile.peaks(tpu),
-    }
+    if dump:
+        (path,) = folder.glob("*jit_call*.after_optimizations.txt")
+        text = path.read_text(encoding="utf-8")
+    else:
+        text = compiled.as_text()
+    return {"ops": [dataclasses.asdict(op) for op in hlo.ops(text)], "peaks": static_profile.peaks(tpu)}
+
+
+def plan_xla_kernel(call: dict[str, Any], tpu: str) -> dict[str, Any]:
+    """The grids to profile of a Mosaic kernel that XLA made; nothing is compiled."""
+    from hawkeye_mcp.profiler import static_profile, xla_kernel
+
+    (plan,) = static_profile.plan_kernels(xla_kernel.program(call), tpu)
+    return {name: plan[name] for name in ("points", "weights", "window_bytes")}
+
+
+def profile_xla_kernel(call: dict[str, Any], tpu: str, point: list[int]) -> dict[str, Any]:
+    """Compile that kernel alone with one grid; its profile is in the file that libtpu writes."""
+    from hawkeye_mcp.profiler import xla_kernel
+
+    compile_exported(xla_kernel.alone(call, point), tpu)
+    return {}
 
 
 def warm(tpu: str) -> dict[str, Any]:
@@ -108,6 +134,20 @@ def count_point(artifact_b64: str, tpu: str, kernel: int, point: list[int]) -> d
     return counting.count_point(program, tpu, kernel, point, Path(os.environ["TMPDIR"]))
 
 
+def fidelity_names() -> dict[str, Any]:
+    """The kernels on which sampling is held against the whole profile."""
+    from hawkeye_mcp.profiler.fidelity_kernels import SUBJECTS
+
+    return {"names": list(SUBJECTS)}
+
+
+def fidelity_subject(name: str) -> dict[str, Any]:
+    """One of them as an artifact, and its chip."""
+    from hawkeye_mcp.profiler.fidelity_kernels import SUBJECTS
+
+    return {"artifact_b64": base64.b64encode(SUBJECTS[name].artifact()).decode(), "tpu": SUBJECTS[name].tpu}
+
+
 HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
     "count_point": count_point,
     "compile": compile_artifact,
@@ -115,5 +155,10 @@ HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
     "profile_point": profile_point,
     "profile_around": profile_around,
     "compile_baseline": compile_baseline,
+    "plan_xla_kernel": plan_xla_kernel,
+    "profile_xla_kernel": profile_xla_kernel,
     "warm": warm,
+    "fidelity_names": fidelity_names,
+    "fidelity_subject": fidelity_subject,
+    **ACCURACY,
 }

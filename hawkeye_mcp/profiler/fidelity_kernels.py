@@ -46,15 +46,17 @@ def matmul(x: Array, w: Array, blocks: tuple[int, int, int]) -> Array:
     bm, bn, bk = blocks
 
     def body(x_ref: Array, w_ref: Array, out_ref: Array, acc_ref: Array) -> None:
-        @pl.when(pl.program_id(2) == 0)
-        def _() -> None:
+        def clear() -> None:
             acc_ref[...] = jnp.zeros_like(acc_ref)
+
+        pl.when(pl.program_id(2) == 0)(clear)
 
         acc_ref[...] += jnp.dot(x_ref[...], w_ref[...], preferred_element_type=jnp.float32)
 
-        @pl.when(pl.program_id(2) == pl.num_programs(2) - 1)
-        def _() -> None:
+        def store() -> None:
             out_ref[...] = acc_ref[...].astype(out_ref.dtype)
+
+        pl.when(pl.program_id(2) == pl.num_programs(2) - 1)(store)
 
     return pl.pallas_call(
         body,
@@ -97,11 +99,12 @@ def attention(query: Array, key: Array, value: Array, block: int, *, causal: boo
     def body(
         query_ref: Array, key_ref: Array, value_ref: Array, out_ref: Array, max_ref: Array, sum_ref: Array, acc: Array
     ) -> None:
-        @pl.when(pl.program_id(2) == 0)
-        def _() -> None:
+        def clear() -> None:
             max_ref[...] = jnp.full_like(max_ref, -1e30)
             sum_ref[...] = jnp.zeros_like(sum_ref)
             acc[...] = jnp.zeros_like(acc)
+
+        pl.when(pl.program_id(2) == 0)(clear)
 
         def attend() -> None:
             scores = jax.lax.dot_general(
@@ -120,9 +123,10 @@ def attention(query: Array, key: Array, value: Array, block: int, *, causal: boo
         else:
             attend()
 
-        @pl.when(pl.program_id(2) == pl.num_programs(2) - 1)
-        def _() -> None:
+        def store() -> None:
             out_ref[0] = (acc[...] / sum_ref[...]).astype(out_ref.dtype)
+
+        pl.when(pl.program_id(2) == pl.num_programs(2) - 1)(store)
 
     rows = pl.BlockSpec((1, block, depth), lambda h, i, j: (h, i, 0))
     columns = pl.BlockSpec((1, block, depth), lambda h, i, j: (h, j, 0))
@@ -175,15 +179,17 @@ def manual_copies(x: Array, rows: int) -> Array:
         def turn_of(turn: Array, carry: Array) -> Array:
             slot = jax.lax.rem(turn, 2)
 
-            @pl.when(turn + 1 < turns)
-            def _() -> None:
+            def fetch_next() -> None:
                 fetch(turn + 1, 1 - slot).start()
+
+            pl.when(turn + 1 < turns)(fetch_next)
 
             fetch(turn, slot).wait()
 
-            @pl.when(turn >= 2)
-            def _() -> None:
+            def free() -> None:
                 store(turn - 2, slot).wait()
+
+            pl.when(turn >= 2)(free)
 
             outside[slot] = inside[slot] * 2
             store(turn, slot).start()
@@ -225,15 +231,17 @@ def pipelined_matmul(x: Array, w: Array, blocks: tuple[int, int, int]) -> Array:
         def step(x_block: Array, w_block: Array, out_block: Array) -> None:
             at = pl.program_id(2)
 
-            @pl.when(at == 0)
-            def _() -> None:
+            def clear() -> None:
                 acc_ref[...] = jnp.zeros_like(acc_ref)
+
+            pl.when(at == 0)(clear)
 
             acc_ref[...] += jnp.dot(x_block[...], w_block[...], preferred_element_type=jnp.float32)
 
-            @pl.when(at == k // bk - 1)
-            def _() -> None:
+            def store_block() -> None:
                 out_block[...] = acc_ref[...].astype(out_block.dtype)
+
+            pl.when(at == k // bk - 1)(store_block)
 
         pltpu.emit_pipeline(
             step,
