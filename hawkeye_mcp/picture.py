@@ -149,7 +149,7 @@ def _spans(profiles: Sequence[Profile]) -> tuple[float, float, float, float]:
     if not points:
         return 1, 1, 1, 1
     x, y = zip(*points, *ridges, strict=True)
-    return min(x) / 12, max(x) * 4, min(*y, max(y) / 100) / 4, max(y) * 3
+    return min(x) / 12, max(x) * 4, min(*y, max(y) / 100) / 4, max(y) * 2
 
 
 def _roofline(axes: "Axes", profile: Profile, spans: tuple[float, float, float, float]) -> str:
@@ -159,13 +159,8 @@ def _roofline(axes: "Axes", profile: Profile, spans: tuple[float, float, float, 
     (hbm, mxu), (left, right, bottom, top) = roofs, spans
     ridge = mxu.rate / hbm.rate
     axes.set(xscale="log", yscale="log", xlim=(left, right), ylim=(bottom, top))
-    axes.plot([left, ridge, right], [left * hbm.rate, mxu.rate, mxu.rate], color=_INK, linewidth=2)
-    axes.annotate(  # above the marks of points that lie on the line
-        f"MXU {_si(mxu.rate)}FLOP/s ", (right, mxu.rate), (0, 11), textcoords="offset points", ha="right", size=_SMALL
-    )
-    # three quarters up the slope, where no point of a kernel lies: all are below the line
-    along = left**0.25 * ridge**0.75
-    axes.text(along / 1.15, along * hbm.rate, f"HBM {_si(hbm.rate)}B/s", size=_SMALL, ha="right", va="bottom")
+    roofs_told = f"{_si(hbm.rate)}B/s over HBM, {_si(mxu.rate)}FLOP/s in the MXU"
+    axes.plot([left, ridge, right], [left * hbm.rate, mxu.rate, mxu.rate], color=_INK, linewidth=2, label=roofs_told)
     marks: list[tuple[str, dict[str, Any]]] = [
         ("the work at best", {"marker": "D", "color": _BEST, "markerfacecolor": "white", "markersize": 11}),
         ("this kernel", {"marker": "o", "color": _KERNEL, "markersize": 9}),
@@ -260,10 +255,9 @@ def _slots(axes: "Axes", profile: Profile) -> str:
     busiest = sorted(kernel.slots, key=lambda slot: -slot.occupancy)[:_MOST_SLOTS]
     shown = [slot for slot in kernel.slots if slot in busiest and slot.occupancy > 0][::-1]
     idle = [slot.name for slot in kernel.slots if not slot.occupancy]
-    of = f" of {_cut(kernel.name, 20)}" if len(profile.kernels) > 1 else ""
-    axes.set_title(
-        _ascii(f"Hot loop{of}: slots used in a bundle"), size=_SMALL, loc="left", weight="bold", x=-0.66, y=1.02
-    )
+    of = f" of {_cut(kernel.name, 16)}" if len(profile.kernels) > 1 else ""
+    where = _cut(kernel.hot_loop or "the hot loop", 48 - len(of))
+    axes.set_title(_ascii(f"Slots in {where}{of}"), size=_SMALL, loc="left", weight="bold", x=-0.66, y=1.02)
     places = range(len(shown))
     axes.barh(places, [1] * len(shown), color="#EEEEEE", height=0.72)
     axes.barh(places, [slot.occupancy for slot in shown], color=_BUSY, edgecolor=_INK, linewidth=0.6, height=0.72)

@@ -199,7 +199,7 @@ def _kernel(found: KernelProfile, console: Console) -> None:
     if found.registers:
         r = found.registers
         spilled = f"{number(r.spills)} spills and {number(r.fills)} fills executed"
-        line(console, "", f"{r.pressure} vector registers live at once of {r.capacity}; {spilled}")
+        line(console, "", f"{r.pressure} vectors live at once for {r.capacity} registers; {spilled}")
     for rows in tables:
         if rows:
             _show(console, Padding(rows, (0, 0, 0, 2), expand=False))
@@ -270,7 +270,7 @@ def number(value: float | None) -> str:
 
 
 def share(value: float) -> str:
-    return f"{100 * value:.1f} %"
+    return "<0.1 %" if 0 < value < 0.0005 else f"{100 * value:.1f} %"
 
 
 def cut(text: str) -> str:

@@ -105,7 +105,7 @@ def test_no_text_leaves_the_canvas_or_covers_another(made):
 def test_every_point_is_inside_the_axes_and_at_its_place():
     made, _ = texts([("", profiles.rmsnorm())])
     axes = next(axes for axes in made.findobj(matplotlib.axes.Axes) if axes.get_xlabel())
-    points = {line.get_label(): (line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines[1:]}
+    points = {line.get_label(): (line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines}
     best, kernel = (next(point for label, point in points.items() if name in label) for name in ("best", "kernel"))
     assert best == pytest.approx((8.05e8 / (1310.9 * 819e3), 8.05e8 / 1310.9e-6))
     assert kernel == pytest.approx((8.05e8 / (1310.9 * 819e3) / 1.2, 8.05e8 / 2436.2e-6))

@@ -40,7 +40,7 @@ def test_the_first_screen_has_time_interval_bound_ceiling_and_findings():
         "mxu 697.5 1.374e+11 FLOP 1.97e+14 bf16, jax's TpuInfo",
         "kernel matmul_kernel, grid 8 x 8 x 8: 726 us, a schedule of 1,090,000 cycles",
         "3,500 cycles before the first step, 2,120 for each of 512, 1,060 after the last",
-        "61 vector registers live at once of 64; 1,024 spills and 2,048 fills executed",
+        "61 vectors live at once for 64 registers; 1,024 spills and 2,048 fills executed",
         "issuing bundles 1,010,000 92.7 % ███████████████████",
         "waiting for MXU result 22,000 2.0 %",
         "21 1,000,000 91.7 % 22,000 acc_ref[...] += jnp.dot(x_ref[...], y_ref[...], prefe…",
@@ -117,6 +117,11 @@ def test_what_a_kernel_says_cannot_steer_the_terminal():
 )  # fmt: skip
 def test_numbers(value, said):
     assert profile_text.number(value) == said
+
+
+@pytest.mark.parametrize(("value", "said"), [(0, "0.0 %"), (0.0004, "<0.1 %"), (0.0005, "0.1 %"), (0.927, "92.7 %")])
+def test_shares(value, said):
+    assert profile_text.share(value) == said
 
 
 @pytest.mark.parametrize(("value", "said"), [(688_128, "672 KiB"), (1 << 20, "1 MiB"), (1000, "1000 bytes"), (None, "unknown")])  # fmt: skip
