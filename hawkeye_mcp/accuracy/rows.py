@@ -129,8 +129,8 @@ def _measured(text: str) -> Iterator[tuple[str, str, list[float]]]:
 def group_of(kernel: str, spec: dict[str, Any]) -> str:
     """What rows of one shape have in common, whatever the implementation, the direction and the options."""
     if "lhs" in spec:  # a gradient of a grouped matmul is another grouped matmul of the same three dimensions
-        sizes = [int(n) for key in ("lhs", "rhs") for n in spec[key].split("[")[1].rstrip("]").split(",")]
-        return f"ragged_dot {sorted(set(sizes))}"
+        sizes = [spec[key].split("[")[1].rstrip("]").split(",")[-2:] for key in ("lhs", "rhs")]
+        return f"ragged_dot {sorted({int(n) for dims in sizes for n in dims})}"
     shapes = {key: _dims(value) for key, value in spec.items() if key not in _VARIANTS}
     return f"{kernel.removesuffix('_vjp').removesuffix('_chunked')} {json.dumps(shapes, sort_keys=True)}"
 

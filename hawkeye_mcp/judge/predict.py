@@ -15,7 +15,7 @@ from hawkeye_mcp.judge.verdict import Verdict, first_line
 from hawkeye_mcp.judge.work import Work
 from hawkeye_mcp.judge.workers import Kind, WorkerDied, WorkerError, WorkerPool, WorkerTimeout
 from hawkeye_mcp.profiler import totals
-from hawkeye_mcp.profiler.timing import Cost, floor_us, op_time, total_us
+from hawkeye_mcp.profiler.timing import MODELS, Cost, Pipeline, corrected_us, floor_us, op_time, total_us
 
 # Below this share of the hardware's floor a time cannot be that of the whole work; the rest is room for rounding.
 IMPOSSIBLE = 0.9
@@ -72,10 +72,12 @@ class Predictor:
         kernels = replies["kernels"]
         work.kernels = kernels
         costs = await self._costs(work, compiled["ops"], kernels, doubts)
-        rates = {key: work.peaks[key] for key in ("clock_hz", "hbm_bytes_per_s")}
-        ops = [time for cost in costs if (time := op_time(cost, **rates)) and (time.us or time.hbm_floor_us)]
+        model = MODELS[work.tpu]
+        clock_hz, hbm_bytes_per_s = work.peaks["clock_hz"], work.peaks["hbm_bytes_per_s"]
+        times = [op_time(cost, clock_hz=clock_hz, hbm_bytes_per_s=hbm_bytes_per_s, model=model) for cost in costs]
+        ops = [time for time in times if time and (time.us or time.hbm_floor_us)]
         complete = bool(kernels) and all(k["cycles"] is not None for k in kernels)
-        predicted_us = total_us(ops) if complete else None
+        predicted_us = total_us(ops, model) if complete else None
         least_us, ceiling = work.floor = _floor_us(work, kernels)
         candidate_us = predicted_us
         impossible = False
@@ -90,13 +92,14 @@ class Predictor:
         except (WorkerDied, WorkerTimeout, WorkerError) as error:
             baseline = None
             doubts.notes.append(f"no baseline: the plain JAX does not compile for {work.tpu}: {reason(error)}")
+        baseline_us = corrected_us(baseline.us, baseline.ops, model) if baseline else None
         speedup = None
-        if baseline and candidate_us and not doubts.lower_bound:
-            speedup = float(f"{baseline.us / candidate_us:.4g}")
+        if baseline_us and candidate_us and not doubts.lower_bound:
+            speedup = float(f"{baseline_us / candidate_us:.4g}")
         work.timing = Timing(
             source="predicted" if candidate_us is not None else None,
             candidate_us=candidate_us,
-            baseline_us=baseline.us if baseline else None,
+            baseline_us=baseline_us,
             speedup=speedup,
             lower_bound=doubts.lower_bound,
             baseline_lower_bound=bool(baseline and baseline.lower_bound),
@@ -201,7 +204,12 @@ class Predictor:
                 )
             for calls, on_chip in runs:
                 bytes_over_hbm = _over_hbm(kernel, on_chip)
-                costs.append(Cost(kernel["name"], "mosaic", kernel["cycles"], method, bytes_over_hbm, max(calls, 1)))
+                costs.append(
+                    Cost(
+                        kernel["name"], "mosaic", kernel["cycles"], method, bytes_over_hbm, max(calls, 1),
+                        pipeline=_pipeline(kernel, bytes_over_hbm),
+                    )
+                )  # fmt: skip
             work.kernel_calls.append(sum(max(calls, 1) for calls, _ in runs))
         kernel_cycles = sum((cost.cycles or 0.0) * cost.calls for cost in costs)
         around = [op for op in ops if not op["mosaic"]]
@@ -320,3 +328,11 @@ def _over_hbm(kernel: dict[str, Any], on_chip: list[bool] | None) -> int | None:
     if on_chip is None or len(on_chip) != len(windows):
         return sum(windows) + own
     return sum(moved for moved, kept in zip(windows, on_chip, strict=True) if not kept) + own
+
+
+def _pipeline(kernel: dict[str, Any], bytes_over_hbm: int | None) -> Pipeline | None:
+    """What moves during each of a kernel's steps, unless XLA keeps some of that in VMEM."""
+    known = kernel["pipeline"]
+    if known is None or bytes_over_hbm is None or bytes_over_hbm < 0.98 * sum(kernel["window_bytes"]):
+        return None
+    return Pipeline(tuple((b, n, steps) for b, n, steps in known["transfers"]), known["edge_bytes"])

@@ -152,3 +152,19 @@ class Scalars:
                 self._values[result] = _arith(name.removeprefix("arith."), op, operands)  # type: ignore[arg-type]
             except DataDependent:
                 return
+
+
+def summary(call: MosaicCall, cores: int, known: Known = None) -> dict[str, Any] | None:
+    """How many steps share their time with how much traffic, as `timing.Pipeline` takes it; None if that is not known.
+
+    Cores that share a grid are taken to walk their parts of it side by side: a step of each moves what all do.
+    """
+    try:
+        found = steps(call, known)
+    except DataDependent:
+        return None
+    pairs, times = np.unique(np.stack(found.during(), axis=1), axis=0, return_counts=True)
+    return {
+        "transfers": [[int(b) * cores, int(n), int(t) / cores] for (b, n), t in zip(pairs, times, strict=True)],
+        "edge_bytes": int(found.read_bytes[0] + found.written_bytes[-1]),
+    }

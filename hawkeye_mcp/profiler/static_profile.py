@@ -18,7 +18,7 @@ from jax.experimental.pallas import tpu as pltpu
 from hawkeye_mcp.artifact import Program, operations
 from hawkeye_mcp.chips import CHIPS
 from hawkeye_mcp.judge.compiler import compile_exported
-from hawkeye_mcp.profiler import effort, hlo, sampling, transfers
+from hawkeye_mcp.profiler import effort, hlo, pipeline, sampling, transfers
 from hawkeye_mcp.profiler.cutout import POINT, cut_out
 from hawkeye_mcp.profiler.mosaic import DataDependent, MosaicCall, item_bits, mosaic_calls
 from hawkeye_mcp.profiler.operands import anatomy
@@ -123,6 +123,7 @@ def plan_kernels(program: Program, tpu: str) -> list[dict[str, Any]]:
     """One entry for each Mosaic kernel: what to profile of it, how to add that up, and what crosses HBM.
 
     window_bytes: of each operand and result, None if unknown. own_hbm_bytes: moved to and from scratch in HBM.
+    pipeline: what moves during each step, None if unknown.
     lower_bound: the notes say why its time cannot be told exactly.
     """
     found = []
@@ -151,6 +152,7 @@ def plan_kernels(program: Program, tpu: str) -> list[dict[str, Any]]:
                     "weights": list(plan.weights),
                     "window_bytes": moved,
                     "own_hbm_bytes": own_hbm_bytes,
+                    "pipeline": pipeline.summary(call, CHIPS[tpu].cores) if moved is not None else None,
                     "anatomy": anatomy(call, moved).model_dump(),
                     "eight_bit_matmul": _eight_bit_matmul(call),
                     "lower_bound": bool(reasons),

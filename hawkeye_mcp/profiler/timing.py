@@ -50,11 +50,11 @@ class Pipeline:
     edge_bytes: what arrives before the first step and leaves after the last.
     """
 
-    transfers: tuple[tuple[int, int, int], ...]
+    transfers: tuple[tuple[int, int, float], ...]
     edge_bytes: int
 
     @property
-    def steps(self) -> int:
+    def steps(self) -> float:
         return sum(steps for _, _, steps in self.transfers)
 
 
@@ -77,17 +77,19 @@ class Cost:
 
 
 def op_time(cost: Cost, *, clock_hz: float, hbm_bytes_per_s: float, model: Model = DATASHEET) -> OpTime | None:
-    """None when neither term is known. The rates are the datasheet's."""
-    clock_hz *= model.clock
+    """None when neither term is known. The rates and both terms are the datasheet's, the time is what the model makes
+    of them."""
     static_us = None if cost.cycles is None else cost.cycles / clock_hz * 1e6
     floor_us = None if cost.hbm_bytes is None else cost.hbm_bytes / hbm_bytes_per_s * 1e6
     if static_us is None and floor_us is None:
         return None
-    hbm_us = None if floor_us is None else floor_us / model.hbm
-    own_us, by_hbm = max(static_us or 0.0, hbm_us or 0.0), (hbm_us or 0.0) > (static_us or 0.0)
-    if cost.pipeline and static_us is not None and cost.pipeline.steps:
-        steps_us, by_hbm = _pipeline_us(cost.pipeline, static_us, clock_hz, hbm_bytes_per_s * model.hbm, model)
-        own_us, by_hbm = max(steps_us, hbm_us or 0.0), by_hbm or (hbm_us or 0.0) > steps_us
+    schedule_us, hbm_us = (static_us or 0.0) / model.clock, (floor_us or 0.0) / model.hbm
+    own_us, by_hbm = max(schedule_us, hbm_us), hbm_us > schedule_us
+    if cost.pipeline and schedule_us and cost.pipeline.steps:
+        steps_us, by_hbm = _pipeline_us(
+            cost.pipeline, schedule_us, clock_hz * model.clock, hbm_bytes_per_s * model.hbm, model
+        )
+        own_us, by_hbm = max(steps_us, hbm_us), by_hbm or hbm_us > steps_us
     own_us = 0.0 if cost.hidden else own_us + (model.launch_us if own_us else 0.0)
     return OpTime(
         name=cost.name,
@@ -103,20 +105,20 @@ def op_time(cost: Cost, *, clock_hz: float, hbm_bytes_per_s: float, model: Model
 
 
 def _pipeline_us(
-    pipeline: Pipeline, static_us: float, clock_hz: float, bytes_per_s: float, model: Model
+    pipeline: Pipeline, schedule_us: float, clock_hz: float, bytes_per_s: float, model: Model
 ) -> tuple[float, bool]:
     """Of a whole grid, and whether most of it is spent waiting for bandwidth."""
-    step_us = static_us / pipeline.steps
+    step_us = schedule_us / pipeline.steps
     latency_us = model.latency_cycles / clock_hz * 1e6
     # A step no longer than libtpu's latency is one that waits for it; from twice that on a step hides it.
     waiting = min(1.0, max(0.0, 2 - step_us / latency_us))
     shorter_us = step_us - waiting * (1 - model.latency) * min(step_us, latency_us)
     total_us = bound_us = 0.0
     for moved, transfers, steps in pipeline.transfers:
-        schedule_us = shorter_us if transfers else step_us
+        working_us = shorter_us if transfers else step_us
         moving_us = moved / bytes_per_s * 1e6
-        total_us += steps * max(schedule_us, moving_us)
-        bound_us += steps * moving_us if moving_us > schedule_us else 0.0
+        total_us += steps * max(working_us, moving_us)
+        bound_us += steps * moving_us if moving_us > working_us else 0.0
     return total_us + pipeline.edge_bytes / bytes_per_s * 1e6, bound_us > total_us / 2
 
 
@@ -128,6 +130,19 @@ def rounded(value: float) -> float:
 def total_us(ops: list[OpTime], model: Model = DATASHEET) -> float:
     """Of a whole program: its operations one after another, and never less than all its HBM traffic takes."""
     return rounded(max(sum(op.us for op in ops), sum((op.hbm_floor_us or 0.0) * op.calls for op in ops) / model.hbm))
+
+
+def corrected_us(us: float, ops: list[OpTime], model: Model) -> float:
+    """A program's time from times of its operations that are the datasheet's, such as those of a baseline that is kept.
+
+    Each operation is slowed down as much as the larger of its two terms is.
+    """
+    slower = []
+    for op in ops:
+        static_us, hbm_us = op.static_us or 0.0, op.hbm_floor_us or 0.0
+        before, after = max(static_us, hbm_us), max(static_us / model.clock, hbm_us / model.hbm)
+        slower.append(op.model_copy(update={"us": op.us * after / before if before else op.us}))
+    return max(us, total_us(slower, model))
 
 
 def floor_us(flops: float, hbm_bytes: float, *, flops_per_s: float, hbm_bytes_per_s: float) -> tuple[float, str]:

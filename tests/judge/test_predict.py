@@ -55,7 +55,7 @@ def _work(workload=SMALL, artifact=""):
 
 KERNEL = {
     "name": "k", "calls": 1, "grid": [], "points": [[]], "weights": [1.0], "window_bytes": [1_000_000],
-    "own_hbm_bytes": 0, "eight_bit_matmul": False, "lower_bound": False, "notes": [],
+    "own_hbm_bytes": 0, "pipeline": None, "eight_bit_matmul": False, "lower_bound": False, "notes": [],
 }  # fmt: skip
 OP = {
     "name": "k.1", "opcode": "custom-call", "mosaic": True, "point": 0, "calls": 1, "on_chip": [False],
