@@ -23,15 +23,19 @@ def pace(call: MosaicCall, flops_per_cycle: float, bytes_per_cycle: float) -> tu
 
     flops_per_cycle, bytes_per_cycle: peaks of a core's MXUs and of its share of HBM.
     """
-    matmuls, vectors = work(call.main)
-    matmul_cycles = matmuls / flops_per_cycle
+    matmul_cycles = work(call.main)[0] / flops_per_cycle
     largest = max((math.prod(w.block) * w.item_bits // 8 for w in call.windows if w.transform), default=0)
     # transfers reach some nine tenths of the peak
     if matmul_cycles >= max(BUSY_STEP_CYCLES, 1.25 * largest / bytes_per_cycle + 1000):
         return Pace.LONG, 0
-    cycles = matmul_cycles + vectors / _ALUS
-    most = int(_BUDGET_MS / (_STEP_MS + _CYCLE_MS * cycles))
-    return Pace.SHORT, max(_LEAST_STEPS, most)
+    return Pace.SHORT, most_steps(call.main, flops_per_cycle)
+
+
+def most_steps(step: Any, flops_per_cycle: float) -> int:
+    """How many steps, or turns of a loop, can be walked for the sake of their waits. step: the operation around one."""
+    matmuls, vectors = work(step)
+    cycles = matmuls / flops_per_cycle + vectors / _ALUS
+    return max(_LEAST_STEPS, int(_BUDGET_MS / (_STEP_MS + _CYCLE_MS * cycles)))
 
 
 def work(parent: Any) -> tuple[float, float]:

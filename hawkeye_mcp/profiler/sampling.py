@@ -84,6 +84,32 @@ def plan(
     return whole_grid(grid)
 
 
+def plan_turns(n: int, turns: Sequence[object], most_steps: int) -> Plan:
+    """Choose how many turns of a loop of n stand for all of them.
+
+    Args:
+        turns: what each turn but the last does; equal if they do the same. The loop's middle must repeat.
+        most_steps: turns that points may take together for the sake of waits.
+    """
+    period = _repeats(turns)
+    if period and n > WHOLE_STEPS:
+        for apart in (math.lcm(period, PERIODS[0]), period):
+            first = SETTLED_STEPS + (n - SETTLED_STEPS) % apart
+            found = _solved((n,), [0], [0], [first], {0: apart})
+            if 3 * found.steps < 2 * n and (apart == period or found.steps <= most_steps):
+                return found
+    return whole_grid((n,))
+
+
+def _repeats(turns: Sequence[object]) -> int | None:
+    """After how many turns the same work comes again, but for the first and last turns."""
+    middle = turns[2:-2]
+    for period in range(1, len(middle) // 4 + 1):
+        if middle[period:] == middle[:-period]:
+            return period
+    return None
+
+
 def _candidates(grid: tuple[int, ...], cut: list[int], depth: int, pace: Pace, most_steps: int) -> Iterator[Plan]:
     in_step = (_in_step(grid, cut, depth, period) for period in PERIODS)
     if pace is not Pace.SHORT:

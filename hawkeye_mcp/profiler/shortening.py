@@ -14,12 +14,14 @@ from collections.abc import Sequence
 
 from jax._src.lib.mlir import ir
 
+from hawkeye_mcp.profiler.long_loop import long_loop, shorten
 from hawkeye_mcp.profiler.mosaic import MosaicCall, Window
 from hawkeye_mcp.profiler.regularity import last_step_tests
 
 
-def with_grid(call: MosaicCall, grid: Sequence[int]) -> str:
-    """The call's backend_config with a shorter grid."""
+def with_grid(call: MosaicCall, point: Sequence[int]) -> str:
+    """The call's backend_config with a shorter grid; one number more is the turns of its long loop."""
+    grid, turns = point[: len(call.grid)], point[len(call.grid) :]
     with call.body.context, ir.Location.unknown(call.body.context):
         body = ir.Module.parse(call.body.operation.get_asm(binary=False, enable_debug_info=True))
         short = dataclasses.replace(call, body=body)
@@ -37,7 +39,10 @@ def with_grid(call: MosaicCall, grid: Sequence[int]) -> str:
         for each in body.body.operations:
             if ir.StringAttr(each.operation.attributes["sym_name"]).value in clipped:
                 _pin_last(each.operation.regions[0].blocks[0], grid, call.grid)
-        short.main.attributes["iteration_bounds"] = ir.DenseI64ArrayAttr.get(list(grid))
+        if call.grid:
+            short.main.attributes["iteration_bounds"] = ir.DenseI64ArrayAttr.get(list(grid))
+        if turns and (loop := long_loop(short)):
+            shorten(loop, turns[0])
         out = io.BytesIO()
         body.operation.write_bytecode(out)
     inner = call.config["custom_call_config"] | {"body": base64.b64encode(out.getvalue()).decode()}

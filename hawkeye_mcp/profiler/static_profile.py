@@ -20,6 +20,7 @@ from hawkeye_mcp.chips import CHIPS
 from hawkeye_mcp.judge.compiler import compile_exported
 from hawkeye_mcp.profiler import effort, hlo, pipeline, sampling, transfers
 from hawkeye_mcp.profiler.cutout import POINT, cut_out
+from hawkeye_mcp.profiler.long_loop import LongLoop, long_loop
 from hawkeye_mcp.profiler.mosaic import DataDependent, MosaicCall, item_bits, mosaic_calls
 from hawkeye_mcp.profiler.operands import anatomy
 from hawkeye_mcp.profiler.regularity import DATA, axes_of_window, regularity
@@ -65,14 +66,17 @@ def plan_for(call: MosaicCall, tpu: str) -> tuple[sampling.Plan, list[str]]:
     windows = [axes_of_window(call, w.transform) for w in call.windows if w.transform]
     if any(DATA in axes for axes in windows):
         reasons.append("block indices depend on data, so its time is a lower bound")
+    of_chip, clock_hz = peaks(tpu), CHIPS[tpu].clock_hz * cores
+    flops_per_cycle, bytes_per_cycle = (of_chip[peak] / clock_hz for peak in ("bf16_flops_per_s", "hbm_bytes_per_s"))
+    if math.prod(call.grid) == 1 and not reasons and (loop := long_loop(call)) and loop.turns > sampling.WHOLE_STEPS:
+        return _plan_loop(call, loop, effort.most_steps(loop.op, flops_per_cycle)), reasons
     grid = list(call.grid)
     split = split_axis(call) if cores > 1 else None
     if split is not None:  # plan what one core does
         grid[split] = -(-grid[split] // cores)
     cut = [axis for axis, n in enumerate(grid) if axis not in found.irregular and n > 3]
     resting = any(not axes & set(cut[-2:]) for axes in windows)
-    of_chip, clock_hz = peaks(tpu), CHIPS[tpu].clock_hz * cores
-    pace, most_steps = effort.pace(call, of_chip["bf16_flops_per_s"] / clock_hz, of_chip["hbm_bytes_per_s"] / clock_hz)
+    pace, most_steps = effort.pace(call, flops_per_cycle, bytes_per_cycle)
     plan = sampling.plan(
         grid,
         whole=found.irregular,
@@ -89,6 +93,17 @@ def plan_for(call: MosaicCall, tpu: str) -> tuple[sampling.Plan, list[str]]:
             points.append(tuple(widened))
         plan = dataclasses.replace(plan, points=tuple(points))
     return plan, reasons
+
+
+def _plan_loop(call: MosaicCall, loop: LongLoop, most_steps: int) -> sampling.Plan:
+    """The plan of a kernel that is one long loop; its points are one number longer than its grid."""
+    try:
+        found = sampling.plan_turns(loop.turns, transfers.turns_of(call, loop.op), most_steps)
+    except DataDependent:
+        return sampling.whole_grid(call.grid)
+    if not found.sampled:
+        return sampling.whole_grid(call.grid)
+    return dataclasses.replace(found, points=tuple((*call.grid, *point) for point in found.points))
 
 
 def _moves_as(call: MosaicCall, grid: Sequence[int]) -> Callable[[sampling.Plan], bool]:

@@ -50,6 +50,26 @@ def transferred_bytes(call: MosaicCall) -> list[int]:
     Raises:
         DataDependent: they depend on values from memory, or the kernel is one that this does not follow.
     """
+    return _followed(call, None)[0]
+
+
+def turns_of(call: MosaicCall, loop: ir.Operation) -> list[tuple[int, ...]]:
+    """What each turn of a loop does, as far as it can be told: bytes moved for each array, operations executed.
+
+    Turns that do the same work have the same figures. The loop must run once.
+
+    Raises:
+        DataDependent: as transferred_bytes.
+    """
+    marks = _followed(call, loop)[1]
+    return [
+        tuple(after - before for before, after in zip(one, following, strict=True))
+        for one, following in itertools.pairwise(marks)
+    ]
+
+
+def _followed(call: MosaicCall, loop: ir.Operation | None) -> tuple[list[int], list[tuple[int, ...]]]:
+    """Bytes moved for each array; the same and the operations executed at the start of each turn of a loop."""
     if call.dynamic_grid:
         raise DataDependent("the grid is computed at run time")
     in_body = sum(_is_transfer(op) for op in operations(call.body.operation))
@@ -57,9 +77,15 @@ def transferred_bytes(call: MosaicCall) -> list[int]:
         raise DataDependent("transfers stand in another function")
     arrays = len(call.op.operands) + len(call.op.results)
     moved = [0] * (arrays + 1)
-    scope: dict[str, Any] = {"quotient": _quotient, "spend": _Budget().spend}
+    budget = _Budget()
+    marks: list[tuple[int, ...]] = []
+
+    def mark() -> None:
+        marks.append((*moved, budget.spent))
+
+    scope: dict[str, Any] = {"quotient": _quotient, "spend": budget.spend, "mark": mark}
     try:
-        source = _Writer(call, arrays).program()
+        source = _Writer(call, arrays, loop).program()
         exec(compile(source, "transfers", "exec"), scope)  # written here from integers and numbered names alone
         for step in itertools.product(*map(range, call.grid)):
             scope["step"](moved, *step)
@@ -67,16 +93,16 @@ def transferred_bytes(call: MosaicCall) -> list[int]:
         raise
     except Exception as error:  # a hostile body may be anything
         raise DataDependent(f"its transfers cannot be followed: {error}") from error
-    return [bits // 8 for bits in moved]
+    return [bits // 8 for bits in moved], marks
 
 
 class _Budget:
     def __init__(self) -> None:
-        self._left = MOST_OPERATIONS
+        self.spent = 0
 
     def spend(self, operations: int) -> None:
-        self._left -= operations
-        if self._left < 0:
+        self.spent += operations
+        if self.spent > MOST_OPERATIONS:
             raise DataDependent("its transfers are too many to walk")
 
 
@@ -100,8 +126,8 @@ def _is_memref(value: Any) -> bool:
 class _Writer:
     """Python for one grid step. Values without a name here are unknown."""
 
-    def __init__(self, call: MosaicCall, arrays: int) -> None:
-        self._call = call
+    def __init__(self, call: MosaicCall, arrays: int, marked: ir.Operation | None) -> None:
+        self._call, self._marked = call, marked
         self._own = arrays
         self._numbers = itertools.count()
         self._names: dict[Any, str] = {}
@@ -202,6 +228,8 @@ class _Writer:
         for at in known:
             yield f"{self._names[carried[at]]} = {self._names[starts[at]]}"
         yield f"for {self._names[turn]} in range({', '.join(self._names[v] for v in (lower, upper, step))}):"
+        if self._marked is not None and op == self._marked:
+            yield " " * (depth + 1) + "mark()"
         yield from lines
         if known:
             targets = ", ".join(self._names[carried[at]] for at in known)
