@@ -1,5 +1,6 @@
 """Time on the chip without the chip: compile the artifact as it is, profile its kernels, cost what is around them."""
 
+import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ IMPOSSIBLE = 0.9
 # Operations around the kernels are not profiled if XLA estimates that together they take less than this share of the
 # kernels' time: its estimates of copies can be far too low.
 NEGLIGIBLE = 0.003
-LIMITS_S = {"compile": 180.0, "plan": 60.0, "predict": 240.0, "around": 120.0, "count": 240.0}
+LIMITS_S = {"compile": 180.0, "plan": 60.0, "predict": 240.0, "whole": 120.0, "around": 120.0, "count": 240.0}
 
 
 @dataclass
@@ -138,6 +139,7 @@ class Predictor:
             doubts.notes.append(f"static profile unavailable: {reason(error)}")
             return []
         kernels: list[dict[str, Any]] = reply["kernels"]
+        faults: list[list[Exception]] = [[] for _ in kernels]
 
         async def profile(kernel: dict[str, Any], number: int, at: int) -> None:
             point = kernel["points"][at]
@@ -149,7 +151,7 @@ class Predictor:
                 )
                 kernel["point_cycles"][at] = reply["cycles"]
             except (WorkerDied, WorkerTimeout, WorkerError) as error:
-                doubts.notes.append(f"kernel {kernel['name']}: static profile unavailable: {reason(error)}")
+                faults[number].append(error)
 
         async with anyio.create_task_group() as tasks:
             for number, kernel in enumerate(kernels):
@@ -158,11 +160,29 @@ class Predictor:
                 steps = [math.prod(point) for point in kernel["points"]]
                 for at in sorted(range(len(steps)), key=steps.__getitem__, reverse=True):
                     tasks.start_soon(profile, kernel, number, at)
-        for kernel in kernels:
+        for number, kernel in enumerate(kernels):
+            if any(isinstance(fault, WorkerDied) for fault in faults[number]) and len(kernel["points"]) > 1:
+                await self._whole_instead(kernel, number, artifact, doubts)
             known = [cycles for cycles in kernel["point_cycles"] if cycles is not None]
             whole = bool(known) and len(known) == len(kernel["points"])
             kernel["cycles"] = sum(w * c for w, c in zip(kernel["weights"], known, strict=True)) if whole else None
+            if kernel["points"] and not whole:
+                why = reason(faults[number][0]) if faults[number] else "libtpu noted no cycles with the kernel"
+                doubts.notes.append(f"kernel {kernel['name']}: static profile unavailable: {why}")
         return kernels
+
+    async def _whole_instead(
+        self, kernel: dict[str, Any], number: int, artifact: dict[str, str], doubts: _Doubts
+    ) -> None:
+        """Profile the grid as it is, where libtpu ends on a shorter one; nothing changes if it ends on both."""
+        with contextlib.suppress(WorkerDied, WorkerTimeout, WorkerError):
+            reply = await self._pools["profiler"].call(
+                "profile_point", LIMITS_S["whole"], **artifact, kernel=number, point=kernel["grid"]
+            )
+            kernel |= {"points": [kernel["grid"]], "weights": [1.0], "point_cycles": [reply["cycles"]], "looks": [None]}
+            doubts.notes.append(
+                f"kernel {kernel['name']}: libtpu does not profile a part of its run, so the whole was profiled"
+            )
 
     async def _traced(self, work: Work, kernel: dict[str, Any], number: int, at: int) -> bool:
         """Whether one compilation gave a point's cycles; if all is well, also what is done in them."""
