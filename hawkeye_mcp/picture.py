@@ -11,7 +11,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hawkeye_mcp.display import us
+from hawkeye_mcp.display import interval, us
 from hawkeye_mcp.profile import Ceiling, KernelProfile, Profile, Unit
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 WIDTH_PX, HEIGHT_PX = 1000, 560  # of one profile
 _DPI = 100
 _SMALL, _PLAIN, _LARGE = 10, 11, 14  # points; the smallest is still read at half the size
+_TITLE_CHARACTERS = 88  # that fit the width at the large size
 _INK, _FAINT = "#000000", "#666666"
 _KERNEL, _BEST, _BUSY = "#D55E00", "#0072B2", "#56B4E9"
 # by what a cause's name starts with: colour and hatch
@@ -70,7 +71,8 @@ def figure(rows: Sequence[tuple[str, Profile]]) -> "Figure":
 
 
 def _row(part: "SubFigure", name: str, profile: Profile, spans: tuple[float, float, float, float]) -> None:
-    part.text(0.02, 0.935, _title(name, profile), size=_LARGE, weight="bold")
+    title = _title(name, profile)
+    part.text(0.02, 0.935, title, size=_LARGE * min(1.0, _TITLE_CHARACTERS / len(title)), weight="bold")
     part.text(0.02, 0.880, _subtitle(profile), size=_PLAIN)
     versions = ", ".join(f"{key} {value}" for key, value in profile.versions)
     part.text(0.02, 0.02, _ascii(f"{profile.workload} on {profile.tpu}; {versions}"), size=_SMALL, color=_FAINT)
@@ -85,20 +87,18 @@ def _row(part: "SubFigure", name: str, profile: Profile, spans: tuple[float, flo
 
 def _title(name: str, profile: Profile) -> str:
     least = "at least " if profile.timing and profile.timing.lower_bound else ""
+    known = interval(profile.timing.candidate_interval_us) if profile.timing else ""
     told = "time unknown"
     if profile.predicted_us is not None:
-        told = f"{least}{us(profile.predicted_us)} us, predicted, not measured"
+        told = f"{least}{us(profile.predicted_us)} us{known}, predicted, not measured"
     if profile.measured and profile.measured.candidate_us is not None:
         told = f"{us(profile.measured.candidate_us)} us measured; what follows is predicted"
-    return _ascii(f"{_cut(name, 24)}: {told}" if name else f"{profile.workload} on {profile.tpu}: {told}")
+    return _ascii(f"{_cut(name or profile.workload, 30)}{'' if name else f' on {profile.tpu}'}: {told}")
 
 
 def _subtitle(profile: Profile) -> str:
-    timing, parts = profile.timing, []
-    if timing and timing.candidate_interval_us:
-        low, high = timing.candidate_interval_us
-        parts.append(f"four in five chance of {us(low)} to {us(high)} us")
-    parts.append(f"bound by {_NAMES[profile.bound]}" if profile.bound else "bound unknown")
+    timing = profile.timing
+    parts = [f"bound by {_NAMES[profile.bound]}{_floor(profile)}" if profile.bound else "bound unknown"]
     if profile.roofline:
         parts.append(f"at best {profile.roofline.best_speedup:.4g} times as fast")
     if timing and timing.indistinguishable:
@@ -107,6 +107,15 @@ def _subtitle(profile: Profile) -> str:
         least = "at least " if timing.baseline_lower_bound else ""
         parts.append(f"{least}{timing.speedup:.3g} times XLA's speed")
     return "; ".join(parts)
+
+
+def _floor(profile: Profile) -> str:
+    """The kernels' two terms, where the bytes over HBM take longer than the schedule, which the bar is of."""
+    ops = [op for op in (profile.timing.ops if profile.timing else []) if op.kind == "mosaic"]
+    schedule_us, hbm_us = (
+        sum((getattr(op, term) or 0.0) * op.calls for op in ops) for term in ("static_us", "hbm_floor_us")
+    )
+    return f" (bytes {us(hbm_us)} us, schedule {us(schedule_us)} us)" if hbm_us > schedule_us else ""
 
 
 def _or_unknown(axes: "Axes", drawn: str, why: str = "") -> None:
@@ -221,9 +230,7 @@ def _cycles(axes: "Axes", profile: Profile) -> str:
         start += cycles / total
     axes.set(xlim=(0, 1), ylim=(-0.4, 0.4))
     axes.set_axis_off()
-    axes.set_title(
-        f"Where the kernels' {total:,.0f} cycles go{_floor(profile)}", size=_SMALL, loc="left", weight="bold"
-    )
+    axes.set_title(f"Where the kernels' {total:,.0f} cycles go", size=_SMALL, loc="left", weight="bold")
     axes.legend(
         loc="upper left",
         bbox_to_anchor=(-0.01, 0.0),
@@ -233,15 +240,6 @@ def _cycles(axes: "Axes", profile: Profile) -> str:
         labelspacing=0.3,
     )
     return ""
-
-
-def _floor(profile: Profile) -> str:
-    """The kernels' two terms, where the bytes over HBM take longer than the schedule that the bar is of."""
-    ops = [op for op in (profile.timing.ops if profile.timing else []) if op.kind == "mosaic"]
-    schedule_us, hbm_us = (
-        sum((getattr(op, term) or 0.0) * op.calls for op in ops) for term in ("static_us", "hbm_floor_us")
-    )
-    return f" ({us(schedule_us)} us; HBM {us(hbm_us)} us)" if hbm_us > schedule_us else ""
 
 
 # --- slots of the hot loop
