@@ -91,12 +91,14 @@ def _from_csv() -> Iterator[Row]:
 def _from_tokamax() -> Iterator[Row]:
     version = tokamax_version()
     root = resources.files("tokamax").joinpath("data", "autotuning")
+    written = _written_sizes(root)
     for chip, folder in CHIP_FOLDERS.items():
         for name, (kernel, implementation) in FILES.items():
             file = root.joinpath(folder, f"{name}.json")
             if not file.is_file():
                 continue
             for spec, config, times_ms in _measured(file.read_text(encoding="utf-8")):
+                spec = _with_sizes(spec, written)
                 mark = hashlib.sha256(f"{chip} {name} {spec} {config}".encode()).hexdigest()[:8]
                 yield Row(
                     id=f"{chip}-{name.replace('pallas_mosaic_tpu_', 'mosaic_')}-{mark}",
@@ -124,6 +126,30 @@ def _measured(text: str) -> Iterator[tuple[str, str, list[float]]]:
         for config, result in configs.items():
             if times := result.get("evaluation_times_ms"):
                 yield spec, config, times
+
+
+def _written_sizes(root: Any) -> dict[tuple[int, int], list[int]]:
+    """Group sizes that somebody wrote, all equal or all rows in one group, by (groups, rows); drawn ones are left out."""
+    found = {}
+    for folder in CHIP_FOLDERS.values():
+        file = root.joinpath(folder, "ragged_dot.json")
+        for spec, _, _ in _measured(file.read_text(encoding="utf-8")) if file.is_file() else ():
+            sizes = json.loads(spec)["group_sizes"]
+            if isinstance(sizes, list) and (len(set(sizes)) == 1 or max(sizes) == sum(sizes)):
+                found[len(sizes), sum(sizes)] = sizes
+    return found
+
+
+def _with_sizes(spec: str, written: dict[tuple[int, int], list[int]]) -> str:
+    """The 7x files name only totals; where tokamax names sizes for these totals elsewhere, those were run.
+
+    Other totals stay, for which tokamax itself draws sizes from a fixed seed.
+    """
+    arguments = json.loads(spec)
+    sizes = arguments.get("group_sizes")
+    if not isinstance(sizes, dict) or (key := (sizes["num_groups"], sizes["total_size"])) not in written:
+        return spec
+    return json.dumps(arguments | {"group_sizes": written[key]})
 
 
 def group_of(kernel: str, spec: dict[str, Any]) -> str:

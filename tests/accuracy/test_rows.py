@@ -94,3 +94,13 @@ def test_no_group_falls_on_both_sides_and_each_family_on_both(tokamax):
         sides.setdefault(row.group, set()).add(row.split)
     assert [len(side) for side in sides.values()] == [1, 1, 1, 1]
     assert sorted(side.pop() for side in sides.values()) == ["fit", "fit", "held_out", "held_out"]
+
+
+def test_group_sizes_that_are_written_elsewhere_stand_for_their_total(tokamax):
+    total = SPEC.replace("[128,128,128,128]", '{"num_groups":%d,"total_size":512}') % (4, "false")
+    drawn = SPEC.replace("[128,128,128,128]", "[100,200,212]") % "false"
+    tokamax("tpu_v5_lite", "ragged_dot", json.dumps(entry(1.0) | entry(1.0, spec=drawn)))
+    other = total.replace('"num_groups":4', '"num_groups":3')
+    tokamax("tpu7x", "pallas_mosaic_tpu_ragged_dot", json.dumps(entry(1.0, spec=total) | entry(1.0, spec=other)))
+    sizes = [json.loads(row.spec)["group_sizes"] for row in only_tokamax() if row.chip == "7x"]
+    assert sizes == [[128, 128, 128, 128], {"num_groups": 3, "total_size": 512}]
