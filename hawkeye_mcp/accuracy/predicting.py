@@ -49,7 +49,7 @@ def cycles(kernel: dict[str, Any]) -> float:
 
 def predicted_us(features: Features, model: Model) -> float:
     rates = {key: features["peaks"][key] for key in ("clock_hz", "hbm_bytes_per_s")}
-    ops = [time for cost in costs(features) if (time := op_time(cost, **rates, model=model))]
+    ops = [time for cost in costs(features) if (time := op_time(cost, model, **rates))]
     return total_us(ops, model)
 
 
@@ -58,7 +58,7 @@ def class_of(features: Features, model: Model) -> Class:
     rates = {key: features["peaks"][key] for key in ("clock_hz", "hbm_bytes_per_s")}
     spent: dict[Class, float] = {}
     for cost in costs(features):
-        time = op_time(cost, **rates, model=model)
+        time = op_time(cost, model, **rates)
         if time is None:
             continue
         cls = interval.class_of(time.kind, time.method, time.bound)

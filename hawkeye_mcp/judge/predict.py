@@ -75,7 +75,7 @@ class Predictor:
         costs = await self._costs(work, compiled["ops"], kernels, doubts)
         model = MODELS[work.tpu]
         clock_hz, hbm_bytes_per_s = work.peaks["clock_hz"], work.peaks["hbm_bytes_per_s"]
-        times = [op_time(cost, clock_hz=clock_hz, hbm_bytes_per_s=hbm_bytes_per_s, model=model) for cost in costs]
+        times = [op_time(cost, model, clock_hz=clock_hz, hbm_bytes_per_s=hbm_bytes_per_s) for cost in costs]
         ops = [time for time in times if time and (time.us or time.hbm_floor_us)]
         complete = bool(kernels) and all(k["cycles"] is not None for k in kernels)
         predicted_us = total_us(ops, model) if complete else None

@@ -76,7 +76,7 @@ class Cost:
     pipeline: Pipeline | None = None
 
 
-def op_time(cost: Cost, *, clock_hz: float, hbm_bytes_per_s: float, model: Model = DATASHEET) -> OpTime | None:
+def op_time(cost: Cost, model: Model = DATASHEET, /, *, clock_hz: float, hbm_bytes_per_s: float) -> OpTime | None:
     """None when neither term is known. The rates and both terms are the datasheet's, the time is what the model makes
     of them."""
     static_us = None if cost.cycles is None else cost.cycles / clock_hz * 1e6

@@ -18,8 +18,7 @@ COSTS = [
 
 def rows(truth, costs=COSTS):
     return [
-        (op_time(cost, **RATES, model=truth).us, lambda model, cost=cost: op_time(cost, **RATES, model=model).us)
-        for cost in costs
+        (op_time(cost, truth, **RATES).us, lambda model, cost=cost: op_time(cost, model, **RATES).us) for cost in costs
     ]
 
 

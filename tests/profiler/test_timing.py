@@ -7,7 +7,7 @@ RATES = {"clock_hz": 1e9, "hbm_bytes_per_s": 1e11}
 
 def pipeline_us(transfers, cycles, edge_bytes=0, model=DATASHEET):
     cost = Cost("a", "mosaic", cycles, "static_profile", None, pipeline=Pipeline(tuple(transfers), edge_bytes))
-    return op_time(cost, **RATES, model=model)
+    return op_time(cost, model, **RATES)
 
 
 def test_the_larger_term_is_the_time_and_is_named():
@@ -60,10 +60,10 @@ def test_figures_do_not_pretend_to_precision():
 
 def test_a_model_slows_each_term_down_by_its_own_share():
     model = Model(clock=0.8, hbm=0.5)
-    schedule = op_time(Cost("a", "mosaic", 4_000.0, "static_profile", 100_000), **RATES, model=model)
+    schedule = op_time(Cost("a", "mosaic", 4_000.0, "static_profile", 100_000), model, **RATES)
     assert (schedule.us, schedule.bound) == (5.0, "static_schedule")
     assert (schedule.static_us, schedule.hbm_floor_us) == (4.0, 1.0)  # the terms stay the datasheet's
-    traffic = op_time(Cost("a", "mosaic", 4_000.0, "static_profile", 300_000), **RATES, model=model)
+    traffic = op_time(Cost("a", "mosaic", 4_000.0, "static_profile", 300_000), model, **RATES)
     assert (traffic.us, traffic.bound) == (6.0, "hbm")
 
 
@@ -99,7 +99,7 @@ def test_a_kept_baseline_is_slowed_down_like_a_new_prediction():
     costs = [Cost("a", "xla", 5_000.0, "static_profile", 100_000), Cost("b", "xla", None, "", 400_000, calls=2)]
     model = Model(clock=0.8, hbm=0.5)
     kept = [op_time(cost, **RATES) for cost in costs]
-    anew = total_us([op_time(cost, **RATES, model=model) for cost in costs], model)
+    anew = total_us([op_time(cost, model, **RATES) for cost in costs], model)
     assert corrected_us(total_us(kept), kept, model) == anew == 6.25 + 2 * 8
     assert corrected_us(100.0, kept, model) == 100.0  # raised to a floor before
 
