@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 WIDTH_PX, HEIGHT_PX = 1000, 560  # of one profile
 _DPI = 100
 _SMALL, _PLAIN, _LARGE = 10, 11, 14  # points; the smallest is still read at half the size
-_TITLE_CHARACTERS = 84  # that fit the width at the large size
+_TITLE_CHARACTERS = 80  # that fit the width at the large size
 _INK, _FAINT = "#000000", "#666666"
 _KERNEL, _BEST, _BUSY = "#D55E00", "#0072B2", "#56B4E9"
 # by what a cause's name starts with: colour and hatch
