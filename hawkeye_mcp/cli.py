@@ -4,6 +4,7 @@ stdout carries the result alone (one JSON object or list with --json); progress 
 0 good (evaluate: correct), 1 any other verdict, 2 wrong usage, 3 the harness failed.
 """
 
+import functools
 import json
 import signal
 import sys
@@ -375,7 +376,7 @@ def _checked(wanted: list["Workload"], size: "Size", fresh: bool) -> list["Check
 
     number = 0
 
-    def done(found: Checked) -> None:
+    def done(found: "Checked") -> None:
         nonlocal number
         number += 1
         typer.echo(f"[{number}/{len(wanted)}] {show.line(found)}", err=True)
@@ -576,62 +577,50 @@ def baselines(
     workload: Annotated[
         list[str] | None, typer.Option(metavar="NAME", callback=_shipped, help="Workload, repeatable; default: all.")
     ] = None,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Also profile each at two smaller sizes: minutes each, and gigabytes.")
+    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Compute nothing; exit 1 if one is missing or stale.")] = False,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="First profile the small programs that estimates are held against.")
+    ] = False,
+    calibration: Annotated[
+        bool, typer.Option("--calibration", help="Compute nothing; print what XLA's estimates are worth.")
+    ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Predict the XLA baselines that are shipped.
 
-    Writes workloads/baselines/<tpu>.json, one entry at a time, some taking minutes; run again, it goes on where it
+    Writes workloads/baselines/<tpu>.json, one entry at a time, each in seconds; run again, it goes on where it
     stopped and keeps what is still current. Exit code: 1 if one cannot be predicted.
     """
     import anyio
 
     from hawkeye_mcp import display
+    from hawkeye_mcp.judge import calibrate as calibrating
+    from hawkeye_mcp.judge import shipping
+    from hawkeye_mcp.versions import versions
     from hawkeye_mcp.workloads import find
 
+    def say(text: str) -> None:
+        typer.echo(text, err=True)
+
+    if calibrate:
+        anyio.run(calibrating.run, tpu or [], versions(), say)
+    if calibration:
+        found = calibrating.table(versions())
+        _print_json(found) if as_json else display.calibration(found, _console())
+        return
     wanted = [(chip, find(name)) for chip in tpu or () for name in workload or ()]
-    table, failed = anyio.run(_baselines, wanted)
-    display.baselines(table, _console())
-    raise typer.Exit(EXIT_OTHER_VERDICT if failed else 0)
-
-
-async def _baselines(wanted: list[tuple[str, "Workload"]]) -> tuple[list[tuple[str, str, str, str]], int]:
-    """Bring each entry up to date, one after the other; rows of (chip, workload, time, how) and how many failed."""
-    from hawkeye_mcp.judge import baseline
-    from hawkeye_mcp.judge.workers import WorkerDied, WorkerError, WorkerPool, WorkerTimeout
-    from hawkeye_mcp.versions import versions
-
-    compilers = WorkerPool("compiler")
-    rows, failed = [], 0
-    try:
-        for number, (chip, workload) in enumerate(wanted, start=1):
-            typer.echo(f"[{number}/{len(wanted)}] {chip} {workload.name}", err=True)
-            try:
-                found = baseline.known(workload, chip, versions())
-                found = found or await baseline.compute(workload, chip, versions(), compilers)
-            except (WorkerDied, WorkerError, WorkerTimeout, OSError) as error:
-                failed += 1
-                typer.echo(f"  failed: {type(error).__name__}: {error}", err=True)
-                rows.append((chip, workload.name, "", "failed"))
-                continue
-            if found.passing:  # another machine, or this one tomorrow, would find another figure
-                failed += 1
-                typer.echo(f"  not kept: {'; '.join(found.notes)}", err=True)
-                rows.append((chip, workload.name, "", "failed"))
-                continue
-            _keep(baseline.shipped_path(chip), workload.name, found.model_dump(mode="json"))
-            rows.append((chip, workload.name, f"{found.us:.6g}", found.method))
-    finally:
-        await compilers.close()
-    return rows, failed
-
-
-def _keep(path: Path, name: str, entry: dict[str, object]) -> None:
-    """Put one entry into the file, in the order of names; atomic, and nothing is written if it is there already."""
-    from hawkeye_mcp.judge.baseline import write_json
-
-    shipped = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    if shipped.get(name) != entry:
-        write_json(path, dict(sorted((shipped | {name: entry}).items())))
-
+    if check:
+        rows = shipping.rows(wanted, versions())
+    else:
+        rows = anyio.run(functools.partial(shipping.update, wanted, versions(), profile=profile, say=say))
+    if as_json:
+        _print_json({"baselines": [row.model_dump(mode="json") for row in rows]})
+    else:
+        display.baselines(rows, _console())
+    raise typer.Exit(EXIT_OTHER_VERDICT if any(row.state != "current" for row in rows) else 0)
 
 
 @app.command()
@@ -667,7 +656,9 @@ def accuracy(
         list[str] | None, typer.Option("--chip", metavar="CHIP", callback=_tpus, help="Chip, repeatable; default: all.")
     ] = None,
     fit: Annotated[bool, typer.Option("--fit", help="Print what the fit half gives for each chip.")] = False,
-    write: Annotated[bool, typer.Option("--write", help="Write profiler/residuals.json, the intervals' basis.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write profiler/residuals.json, the intervals' basis.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Score predictions against published on-chip measurements.

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 from rich.table import Table
@@ -13,6 +13,9 @@ from hawkeye_mcp.evaluation import Correctness, Diagnosis, Evaluation, OpTime, T
 from hawkeye_mcp.profile import Profile
 from hawkeye_mcp.taxonomy import Cell
 from hawkeye_mcp.workloads import Workload
+
+if TYPE_CHECKING:  # the rest of the judge is not needed to print
+    from hawkeye_mcp.judge.shipping import Row
 
 _COLOUR = {"correct": "bold green", "harness_error": "bold magenta"}
 _BRACKETS = {
@@ -61,12 +64,25 @@ def cells(found: Iterable[Cell], console: Console) -> None:
     console.print(rows)
 
 
-def baselines(found: Iterable[tuple[str, str, str, str]], console: Console) -> None:
-    """Rows of (chip, workload, microseconds, method)."""
+def baselines(found: Iterable["Row"], console: Console) -> None:
     rows = table("tpu", "workload", ">predicted us", "method")
     for row in found:
-        rows.add_row(*row)
+        least = "at least " if row.lower_bound else ""
+        figure = "" if row.us is None else f"{least}{row.us:.6g}"
+        rows.add_row(row.tpu, row.workload, figure, row.method if row.state == "current" else row.state)
     console.print(rows)
+
+
+def calibration(found: dict[str, Any], console: Console) -> None:
+    """What XLA's estimates of products are worth against libtpu's profile, and what other operations take."""
+    ratios = table("tpu", ">products", ">estimate / profile, median", ">least", ">most")
+    for each in found["estimate_over_profile"]:
+        ratios.add_row(each["tpu"], *(f"{each[key]:.4g}" for key in ("n", "median", "least", "most")))
+    console.print(ratios)
+    registers = table("tpu", "sort", ">operations", ">cycles per vector register, median", ">least", ">most")
+    for each in found["cycles_per_register"]:
+        registers.add_row(each["tpu"], each["sort"], *(f"{each[key]:.4g}" for key in ("n", "median", "least", "most")))
+    console.print(registers)
 
 
 def plain(text: str) -> Text:

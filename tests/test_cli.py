@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,10 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from hawkeye_mcp import __version__, cli, clients, taxonomy, workloads
-from hawkeye_mcp.evaluation import OpTime
 from hawkeye_mcp.judge import baseline
 from hawkeye_mcp.judge import evaluate as judging
-from hawkeye_mcp.judge.workers import WorkerError
+from hawkeye_mcp.judge.workers import WorkerTimeout
+from hawkeye_mcp.profiler import calibration
 from hawkeye_mcp.versions import versions
 
 KERNEL = Path(__file__).parent / "kernels" / "12p_RMSNorm.py"
@@ -164,20 +165,16 @@ def test_install_print_is_the_file_alone_and_writes_nothing(tmp_path, monkeypatc
 # --- baselines
 
 
-def entry(name, us=100.0):
-    subject = workloads.load(name)
-    op = OpTime(
-        name="fusion", kind="xla", method="xla_estimate", static_us=us, hbm_floor_us=1.0, hbm_bytes=1, us=us,
-        bound="static_schedule",
-    )  # fmt: skip
-    return baseline.Baseline(
+def entry(name, us=10_000.0):
+    """Of an operation that takes so long, more than the floor of 8p_GEMM and 12p_RMSNorm on PEAKS."""
+    cost = baseline.OpCost(name="fusion", kind="xla", method="xla_estimate", cycles=us * 1e3, hbm_bytes=1)
+    return baseline.Entry(
         workload=name,
         tpu="v5e",
-        us=us,
-        method="xla_estimate",
-        ops=[op],
+        costs=[cost],
+        peaks={"clock_hz": 1e9, "hbm_bytes_per_s": 1e15, "bf16_flops_per_s": 1e18},
         versions=versions(),
-        fingerprint=baseline.fingerprint(subject, "v5e", versions()),
+        fingerprint=baseline.fingerprint(workloads.load(name), "v5e", versions()),
     )
 
 
@@ -185,8 +182,8 @@ def entry(name, us=100.0):
 def shipped(tmp_path, monkeypatch):
     """Where the shipped file lies for this test; the cache is empty and nothing can be computed."""
 
-    async def compute(workload, tpu, versions, compilers):
-        raise WorkerError("XlaRuntimeError", f"cannot compile {workload.name}", "")
+    async def compute(workload, tpu, versions, compilers, *, profile):
+        raise WorkerTimeout(f"cannot compile {workload.name}")
 
     monkeypatch.setattr(baseline, "shipped_path", lambda tpu: tmp_path / "baselines" / f"{tpu}.json")
     monkeypatch.setenv("HAWKEYE_CACHE", str(tmp_path / "cache"))
@@ -194,35 +191,81 @@ def shipped(tmp_path, monkeypatch):
     return tmp_path / "baselines" / "v5e.json"
 
 
-def test_baselines_are_added_in_the_order_of_names_and_current_ones_kept(shipped, monkeypatch):
+def computes(monkeypatch, **fields):
+    """Every baseline can be computed; the names of those that are, in order."""
     computed = []
 
-    async def compute(workload, tpu, versions, compilers):
+    async def compute(workload, tpu, versions, compilers, *, profile):
         computed.append(workload.name)
-        return entry(workload.name)
+        return entry(workload.name).model_copy(update={"profiled": profile} | fields)
 
     monkeypatch.setattr(baseline, "compute", compute)
+    return computed
+
+
+def test_baselines_are_added_in_the_order_of_names_and_current_ones_kept(shipped, monkeypatch):
+    computed = computes(monkeypatch)
     options = ["--tpu", "v5e", "--workload", "8p_GEMM"]
     assert run("baselines", *options).exit_code == 0
     result = run("baselines", *options, "--workload", "12p_RMSNorm")
     assert computed == ["8p_GEMM", "12p_RMSNorm"], "the first one was still current"
     assert result.exit_code == 0
     assert "xla_estimate" in result.stdout
+    assert "[2/2] v5e 12p_RMSNorm" in result.stderr
     assert list(json.loads(shipped.read_text())) == ["12p_RMSNorm", "8p_GEMM"]
     assert baseline.known(workloads.load("8p_GEMM"), "v5e", versions()) == entry("8p_GEMM")
 
 
-def test_a_stale_baseline_is_computed_again_and_the_others_stay(shipped, monkeypatch):
-    async def compute(workload, tpu, versions, compilers):
-        return entry(workload.name, us=7.0)
+def test_a_profile_is_added_to_what_lacks_it_and_only_once(shipped, monkeypatch):
+    computed = computes(monkeypatch)
+    options = ["--tpu", "v5e", "--workload", "8p_GEMM"]
+    for profile in ([], ["--profile"], ["--profile"], []):
+        assert run("baselines", *options, *profile).exit_code == 0
+    assert computed == ["8p_GEMM"] * 2
+    assert json.loads(shipped.read_text())["8p_GEMM"]["profiled"]
 
-    monkeypatch.setattr(baseline, "compute", compute)
+
+def test_a_stale_baseline_is_computed_again_and_the_others_stay(shipped, monkeypatch):
+    computed = computes(monkeypatch)
     stale = entry("8p_GEMM").model_copy(update={"fingerprint": "0" * 16})
     shipped.parent.mkdir()
     shipped.write_text(json.dumps({"8p_GEMM": stale.model_dump(), "other": {"kept": True}}))
     assert run("baselines", "--tpu", "v5e", "--workload", "8p_GEMM").exit_code == 0
     found = json.loads(shipped.read_text())
-    assert (found["8p_GEMM"]["us"], found["other"]) == (7.0, {"kept": True})
+    assert computed == ["8p_GEMM"]
+    assert (found["8p_GEMM"], found["other"]) == (entry("8p_GEMM").model_dump(mode="json"), {"kept": True})
+
+
+def test_check_computes_nothing_and_names_what_is_missing_or_stale(shipped, monkeypatch):
+    computed = computes(monkeypatch)
+    stale = entry("8p_GEMM").model_copy(update={"fingerprint": "0" * 16})
+    kept = {each.workload: each.model_dump(mode="json") for each in (stale, entry("12p_RMSNorm"))}
+    baseline.write_json(shipped, kept)
+    names = ["8p_GEMM", "12p_RMSNorm", "1p_Flash_Attention"]
+    result = run("baselines", "--check", "--json", "--tpu", "v5e", *(each for n in names for each in ("--workload", n)))
+    assert result.exit_code == 1
+    rows = {row["workload"]: row for row in json.loads(result.stdout)["baselines"]}
+    assert {name: row["state"] for name, row in rows.items()} == {
+        "8p_GEMM": "stale",
+        "12p_RMSNorm": "current",
+        "1p_Flash_Attention": "missing",
+    }
+    assert (rows["12p_RMSNorm"]["us"], rows["8p_GEMM"]["us"]) == (10_000.0, None)
+    assert rows["12p_RMSNorm"]["shares"] == [{"method": "xla_estimate", "share": 1.0}]
+    assert computed == []
+    assert run("baselines", "--check", "--tpu", "v5e", "--workload", "12p_RMSNorm").exit_code == 0
+
+
+def test_a_program_that_xla_refuses_is_shipped_with_its_words_and_no_figure(shipped, monkeypatch):
+    computes(monkeypatch, refused="RESOURCE_EXHAUSTED: 17.56G", costs=[])
+    result = run("baselines", "--tpu", "v5e", "--workload", "8p_GEMM", "--json")
+    (row,) = json.loads(result.stdout)["baselines"]
+    assert (result.exit_code, row["state"], row["us"], row["notes"]) == (
+        0,
+        "current",
+        None,
+        ["RESOURCE_EXHAUSTED: 17.56G"],
+    )
 
 
 def test_a_baseline_that_cannot_be_predicted_is_named_and_the_rest_goes_on(shipped):
@@ -235,14 +278,29 @@ def test_a_baseline_that_cannot_be_predicted_is_named_and_the_rest_goes_on(shipp
 
 
 def test_a_baseline_that_ran_out_of_time_or_memory_is_not_shipped(shipped, monkeypatch):
-    async def compute(workload, tpu, versions, compilers):
-        return entry(workload.name).model_copy(update={"passing": True, "notes": ["out of memory"]})
-
-    monkeypatch.setattr(baseline, "compute", compute)
+    computes(monkeypatch, passing=True, notes=["out of memory"])
     result = run("baselines", "--tpu", "v5e", "--workload", "8p_GEMM")
     assert result.exit_code == 1
     assert "not kept: out of memory" in result.stderr
     assert not shipped.exists()
+
+
+def test_what_estimates_are_worth_is_printed_chip_by_chip(monkeypatch):
+    row = calibration.Row(
+        tpu="7x", workload="w", at={"M": 1}, op="f", sort="product", profile_cycles=1000, xla_cycles=1100,
+        flop_cycles=900, hbm_cycles=1, registers=500, compiler=" ".join(
+            getattr(versions(), name) for name in ("jax", "jaxlib", "libtpu")
+        ),
+    )  # fmt: skip
+    old = row.model_copy(update={"compiler": "another"})
+    plain = row.model_copy(update={"sort": "copy", "flop_cycles": 0.0, "tpu": "v5e"})
+    monkeypatch.setattr(calibration, "rows", lambda: (row, old, plain))
+    found = json.loads(run("baselines", "--calibration", "--json").stdout)
+    assert found["estimate_over_profile"] == [{"tpu": "7x", "n": 1, "median": 1.1, "least": 1.1, "most": 1.1}]
+    assert [(each["tpu"], each["sort"], each["median"]) for each in found["cycles_per_register"]] == [
+        ("v5e", "copy", 2.0)
+    ]
+    assert "1.1" in run("baselines", "--calibration").stdout
 
 
 # --- judging
@@ -260,9 +318,11 @@ def test_a_fault_of_the_harness_exits_3(monkeypatch):
     assert result.stdout == ""
 
 
-def hawkeye(*arguments):
+def hawkeye(*arguments, cwd=None):
     command = [*HAWKEYE, *map(str, arguments)]
-    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False, cwd=cwd
+    )
 
 
 def test_a_correct_kernel_end_to_end():
@@ -296,18 +356,28 @@ def test_a_kernel_that_does_not_parse_end_to_end(tmp_path):
     assert found["timing"] is None
 
 
-def test_the_readme_shows_what_its_kernel_really_gives(tmp_path):
-    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-    kernel = tmp_path / "my_rmsnorm.py"
-    kernel.write_text(readme.partition("```python\n")[2].partition("```")[0])
-    done = hawkeye("profile", "--workload", "12p_RMSNorm", "--kernel", kernel, "--tpu", "v5e")
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("block", re.findall(r"```console\n\$ (hawkeye profile .*?)```", README, re.DOTALL))
+def test_the_readme_shows_what_its_kernels_really_give(tmp_path, block):
+    """Line by line, in order; a line that is … stands for any number of others."""
+    eight = README.partition("```python\n")[2].partition("```")[0]
+    assert "ROWS = 8\n" in eight
+    (tmp_path / "my_rmsnorm.py").write_text(eight)
+    (tmp_path / "my_rmsnorm_128.py").write_text(eight.replace("ROWS = 8\n", "ROWS = 128\n"))
+    command, *told = block.splitlines()
+    done = hawkeye(*command.split()[1:], cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     # Spaces align columns with their widest entry and say nothing.
-    shown = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    assert shown[0] == "profiled 12p_RMSNorm on v5e", "what was not verified is not called correct"
-    assert any(line.startswith("stall_cycles") for line in shown)
-    readme_lines = {" ".join(line.split()) for line in readme.splitlines()}
-    assert [line for line in shown if line not in readme_lines] == []
+    shown = iter([" ".join(line.split()) for line in done.stdout.splitlines()])
+    missing = [line for line in told if line != "…" and " ".join(line.split()) not in shown]
+    assert missing == [], done.stdout
+    assert len(told) > 10
+
+
+def test_the_readme_profiles():
+    assert README.count("$ hawkeye profile ") >= 2
 
 
 def test_what_a_kernel_says_cannot_steer_the_terminal(tmp_path):

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from hawkeye_mcp.profiler.cutout import POINT
+from hawkeye_mcp.profiler.flops import Product, products
 from hawkeye_mcp.profiler.hlo_text import Computations, Line, arrays, parse
 from hawkeye_mcp.profiler.loops import trips
 from hawkeye_mcp.profiler.traffic import moved_bytes
@@ -25,7 +27,10 @@ class Op:
     it chose the tiling. hbm_bytes: what must cross HBM of operands and results, a lower bound. calls: 0 when
     a loop's trip count is unknown. vmem_bytes: scoped VMEM that the operation takes. on_chip: of each operand, then
     each result, whether XLA placed it in VMEM. ahead: a copy that XLA starts before its result is needed. small: it
-    touches no array that would not fit a vector register, so that it costs next to nothing.
+    touches no array that would not fit a vector register, so that it costs next to nothing. sort: what kind of work it
+    does, one of `SORTS`. elements: of the largest array that it touches. products: its matrix products. skips: it leaves
+    out work that depends on data, which neither its products nor its cycles show. call: of a Mosaic kernel what
+    `xla_kernel` needs to compile it alone.
     """
 
     name: str
@@ -40,6 +45,21 @@ class Op:
     on_chip: list[bool]
     ahead: bool
     small: bool
+    sort: str = "elementwise"
+    elements: int = 0
+    products: list[Product] = field(default_factory=list)
+    skips: bool = False
+    call: dict[str, Any] | None = None
+
+
+SORTS = ("product", "reduction", "elementwise", "copy", "irregular", "mosaic")
+_COPIES = {
+    "copy", "copy-start", "transpose", "broadcast", "reshape", "slice", "dynamic-slice", "dynamic-update-slice",
+    "concatenate", "pad", "reverse",
+}  # fmt: skip
+_REDUCTIONS = {"reduce", "reduce-window"}
+# how long these take depends on data, or on an order of access that bytes say little about
+_IRREGULAR = {"gather", "scatter", "sort", "select-and-scatter"}
 
 
 def ops(text: str) -> list[Op]:
@@ -73,6 +93,8 @@ def _op(line: Line, types: dict[str, str], computations: Computations, times: in
     operands = [arrays(types.get(name, "")) for name in line.operands]
     results = arrays(line.type)
     touched = [array for each in (*operands, results) for array in each]
+    found = products(line, types, computations)
+    mosaic = line.opcode == "custom-call" and 'custom_call_target="tpu_custom_call"' in line.rest
     return Op(
         name=line.name,
         opcode=line.opcode,
@@ -80,10 +102,45 @@ def _op(line: Line, types: dict[str, str], computations: Computations, times: in
         xla_cycles=int(estimate) if estimate else None,
         hbm_bytes=moved_bytes(line, types, computations),
         calls=times,
-        mosaic=line.opcode == "custom-call" and 'custom_call_target="tpu_custom_call"' in line.rest,
+        mosaic=mosaic,
         point=int(point[1]) if point else None,
         vmem_bytes=max(scoped, default=None),
         on_chip=[any(array.on_chip for array in each) for each in operands] + [array.on_chip for array in results],
         ahead=line.opcode.endswith("-start"),
         small=line.opcode not in ("sort", "custom-call") and all(array.elements <= SMALL for array in touched),
+        sort="mosaic" if mosaic else "product" if found else _sort(line, computations),
+        elements=max((array.elements for array in touched), default=0),
+        products=found,
+        skips="ragged_dot" in line.rest,
+        call=_call(line, types) if mosaic else None,
     )
+
+
+def _sort(line: Line, computations: Computations) -> str:
+    """Of an operation without products: by the most demanding operation in it; a fusion of copies alone is a copy."""
+    opcodes = _opcodes(line, computations)
+    if opcodes & _IRREGULAR:
+        return "irregular"
+    if opcodes & _REDUCTIONS:
+        return "reduction"
+    return "copy" if opcodes <= _COPIES else "elementwise"
+
+
+def _opcodes(line: Line, computations: Computations) -> set[str]:
+    if line.opcode != "fusion":
+        return {line.opcode}
+    inner = [each for each in computations.get(line.computation("calls"), []) if each.opcode not in _FREE]
+    return {opcode for each in inner for opcode in _opcodes(each, computations)}
+
+
+def _call(line: Line, types: dict[str, str]) -> dict[str, Any]:
+    """The configuration of a Mosaic kernel, and dtype and shape of its operands and results."""
+    shapes = [
+        [[array.dtype, list(array.dims)] for array in arrays(text)]
+        for text in (*(types.get(name, "") for name in line.operands), line.type)
+    ]
+    return {
+        "config": line.config.get("custom_call_config", {}),
+        "operands": [array for each in shapes[:-1] for array in each],
+        "results": shapes[-1],
+    }

@@ -1,0 +1,43 @@
+from hawkeye_mcp.profiler.calibration import Calibration
+from hawkeye_mcp.profiler.flops import Product
+from hawkeye_mcp.profiler.xla_cost import Chip, cycles
+
+CHIP = Chip(flops_per_cycle=1000.0, hbm_bytes_per_cycle=10.0, side=128)
+CALIBRATION = Calibration({"product": 5.0, "reduction": 2.0})
+
+
+def _cycles(sort="product", *, flops=0.0, depth=1024, width=1024, xla=None, hbm=0, elements=1024):
+    products = [Product(flops, depth, width)] if flops else []
+    return cycles(
+        sort=sort, xla_cycles=xla, hbm_bytes=hbm, elements=elements, products=products, chip=CHIP,
+        calibration=CALIBRATION,
+    )  # fmt: skip
+
+
+def test_the_estimate_of_a_product_that_the_matrix_units_bind_is_taken():
+    assert _cycles(flops=1e6, xla=1_100, hbm=1000) == (1_100, "xla_estimate")
+
+
+def test_an_estimate_far_above_or_below_the_work_is_set_aside():
+    assert _cycles(flops=1e6, xla=2_500) == (1_000, "roofline_calibrated")
+    assert _cycles(flops=1e6, xla=900) == (1_000, "roofline_calibrated")
+    assert _cycles(flops=1e6) == (1_000, "roofline_calibrated")
+
+
+def test_more_is_believed_where_a_product_does_not_fill_the_matrix_units():
+    assert _cycles(flops=1e6, depth=32, xla=4_400) == (4_400, "xla_estimate")
+    assert _cycles(flops=1e6, depth=32, xla=5_300)[1] == "roofline_calibrated"
+    # but not where traffic binds: there estimates are off by as much
+    assert _cycles(flops=1e6, depth=32, xla=4_400, hbm=20_000)[1] == "roofline_calibrated"
+
+
+def test_a_product_with_much_output_takes_what_its_registers_take():
+    assert _cycles(flops=1e6, xla=9_000, elements=1024 * 300) == (1_500, "roofline_calibrated")
+
+
+def test_other_operations_take_their_sorts_cycles_for_each_register_whatever_xla_estimates():
+    assert _cycles("reduction", xla=99_999, elements=1024 * 7) == (14.0, "roofline_calibrated")
+
+
+def test_a_sort_that_nobody_profiled_has_no_cycles():
+    assert _cycles("irregular", xla=99_999) == (None, "hbm_floor")
