@@ -23,6 +23,10 @@ IMPOSSIBLE = 0.9
 # Operations around the kernels are not profiled if XLA estimates that together they take less than this share of the
 # kernels' time: its estimates of copies can be far too low.
 NEGLIGIBLE = 0.003
+# A look at what is executed takes seconds for each 100,000 cycles. Grids of up to so many steps are looked at at once,
+# longer ones only if they prove to take no longer than so many cycles.
+COUNTED_STEPS = 256
+COUNTED_CYCLES = 600_000
 LIMITS_S = {"compile": 180.0, "plan": 60.0, "predict": 240.0, "whole": 120.0, "around": 120.0, "count": 240.0}
 
 
@@ -143,7 +147,8 @@ class Predictor:
 
         async def profile(kernel: dict[str, Any], number: int, at: int) -> None:
             point = kernel["points"][at]
-            if work.counted and await self._traced(work, kernel, number, at):
+            short = math.prod(point) <= COUNTED_STEPS
+            if work.counted and short and await self._traced(work, kernel, number, at):
                 return
             try:
                 reply = await self._pools["profiler"].call(
@@ -152,6 +157,14 @@ class Predictor:
                 kernel["point_cycles"][at] = reply["cycles"]
             except (WorkerDied, WorkerTimeout, WorkerError) as error:
                 faults[number].append(error)
+                return
+            if work.counted and not short and reply["cycles"] is not None:
+                if reply["cycles"] <= COUNTED_CYCLES:
+                    await self._traced(work, kernel, number, at)
+                else:
+                    kernel["uncounted"] = (
+                        f"a run of {reply['cycles']:,} cycles that no shorter grid stands for is too long to walk through"
+                    )
 
         async with anyio.create_task_group() as tasks:
             for number, kernel in enumerate(kernels):

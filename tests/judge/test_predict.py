@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+from collections import Counter
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +18,7 @@ from hawkeye_mcp.judge.predict import Predictor
 from hawkeye_mcp.judge.verdict import Verdict
 from hawkeye_mcp.judge.work import Work
 from hawkeye_mcp.judge.workers import WorkerDied, WorkerPool
+from hawkeye_mcp.profiler import llo
 
 VERSIONS = Versions(hawkeye="0", jax="1", jaxlib="2", libtpu="3")
 # a workload that asks for next to nothing, so that no floor of its own stands in the way
@@ -242,3 +244,75 @@ async def test_transfers_by_hand_and_loops_count_in_full():
         assert not looped.lower_bound
         assert [op.calls for op in looped.ops if op.kind == "mosaic"] == [5]
         assert looped.candidate_us >= 0.99 * 5 * HBM_US
+
+
+LOOK = {
+    "counts": dict.fromkeys((*llo.NAMES, "unsized_transfers"), 0) | {"valu_ops": 300, "vector_spills": 2},
+    "cycles": 1000, "issued": 400, "stalls": {"DMA read of operand 0": 600}, "places": [[3, 1000, 600]],
+    "before": 100, "after": 50, "capacity": {"VALU": 4}, "busy": {}, "hot": None, "pressure": 9,
+    "flops_per_matmul": 0.0, "cores": 1,
+}  # fmt: skip
+
+
+async def _counted(kernel, traced, profiled=1000):
+    """The work after a look, and how often each method was asked."""
+    answers = _Answers(
+        {
+            "compile": {"ops": [OP], "peaks": PEAKS, "hbm_temp_bytes": 0},
+            "plan": {"kernels": [KERNEL | kernel]},
+            "profile_point": {"cycles": profiled},
+            "count_point": traced,
+        }
+    )
+    work = _work()
+    work.counted, work.source = True, "one\ntwo\nthree"
+    predictor = Predictor(dict.fromkeys(("compiler", "profiler", "tracer"), answers), _Baselines())
+    await predictor.predict(work)
+    predictor.count(work)
+    return work, Counter(method for method, _ in answers.asked)
+
+
+SEEN = {"cycles": 1000, "vmem_bytes": 0, "look": LOOK, "note": ""}
+TWO_POINTS = {"grid": [64], "points": [[4], [6]], "weights": [-29.0, 30.0]}
+
+
+@pytest.mark.anyio
+async def test_one_compilation_of_a_point_gives_its_cycles_and_its_counts():
+    work, asked = await _counted(TWO_POINTS, SEEN)
+    assert (asked["count_point"], asked["profile_point"]) == (2, 0)
+    assert work.timing.ops[0].static_us == 1.0
+    assert (work.look["executed_bundles"], work.look["stall_cycles"], work.look["spills"]) == (400, 600, 2)
+    assert work.look["counters"]["valu_ops"].total == 300
+    assert work.look["kernels"][0].regions[0].text == "three"
+    assert work.timing.notes == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("traced", "why"),
+    [
+        (WorkerDied("count_point: it ended with code -6"), "code -6"),
+        ({"cycles": 1000, "vmem_bytes": 0, "look": None, "note": "libtpu dumped no bundles"}, "dumped no bundles"),
+        ({"cycles": None, "vmem_bytes": 0, "look": None, "note": "libtpu dumped no bundles"}, "dumped no bundles"),
+    ],
+)
+async def test_without_counters_the_time_is_still_there_and_the_reason(traced, why):
+    work, _ = await _counted(TWO_POINTS, traced)
+    assert (work.timing.candidate_us, work.timing.speedup) == (1.0, 100.0)
+    assert work.look.get("counters", {}) == {}
+    assert work.look["kernels"] == [None]
+    (note,) = work.timing.notes
+    assert note.startswith("kernel k: counters unavailable: ")
+    assert why in note
+
+
+@pytest.mark.anyio
+async def test_a_long_grid_is_looked_at_only_if_it_is_no_long_run():
+    long = {"grid": [2000], "points": [[2000]], "weights": [1.0]}
+    work, asked = await _counted(long, SEEN)
+    assert (asked["profile_point"], asked["count_point"]) == (1, 1)
+    assert work.look["counters"]["valu_ops"].total == 300
+    work, asked = await _counted(long, SEEN, profiled=9_000_000)
+    assert asked["count_point"] == 0
+    assert "9,000,000 cycles" in work.timing.notes[0]
+    assert work.timing.candidate_us == 9000
