@@ -1,68 +1,87 @@
-"""The sampled prediction against libtpu's own profile of the whole grid."""
+"""The sampled prediction against libtpu's own profile of the whole run."""
 
-import base64
+import json
 
-import jax
-import jax.numpy as jnp
 import pytest
-from exporting import tpu_bytes
-from jax.experimental import pallas as pl
-from jax.experimental.pallas import tpu as pltpu
+from rich.console import Console
+from typer.testing import CliRunner
 
-from hawkeye_mcp.judge.workers import WorkerPool
+from hawkeye_mcp import cli
+from hawkeye_mcp import fidelity as check
+from hawkeye_mcp.fidelity import Fidelity, Row, UnknownKernel, fidelity
+from hawkeye_mcp.profiler.fidelity_kernels import SUBJECTS
+from hawkeye_mcp.versions import versions
 
-
-def _body(x_ref, w_ref, out_ref, acc_ref):
-    @pl.when(pl.program_id(2) == 0)
-    def _():
-        acc_ref[...] = jnp.zeros_like(acc_ref)
-
-    acc_ref[...] += jnp.dot(x_ref[...], w_ref[...], preferred_element_type=jnp.float32)
-
-    @pl.when(pl.program_id(2) == pl.num_programs(2) - 1)
-    def _():
-        out_ref[...] = acc_ref[...].astype(out_ref.dtype)
-
-
-def _matmul(x, w, blocks):
-    (m, k), n = x.shape, w.shape[1]
-    bm, bn, bk = blocks
-    return pl.pallas_call(
-        _body,
-        grid=(m // bm, n // bn, k // bk),
-        in_specs=[pl.BlockSpec((bm, bk), lambda i, j, k: (i, k)), pl.BlockSpec((bk, bn), lambda i, j, k: (k, j))],
-        out_specs=pl.BlockSpec((bm, bn), lambda i, j, k: (i, j)),
-        out_shape=jax.ShapeDtypeStruct((m, n), x.dtype),
-        scratch_shapes=[pltpu.VMEM((bm, bn), jnp.float32)],
-        compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel", "parallel", "arbitrary")),
-    )(x, w)
+# bound by latency, two cores, waits in threes, an inner pipeline whose rows end in a store, a causal mask
+NAMES = ("matmul_128", "matmul_two_cores", "elementwise", "pipelined_matmul", "causal_attention")
 
 
 @pytest.mark.anyio
+async def test_sampled_cycles_are_within_one_percent_of_the_whole():
+    told = []
+    found = await fidelity(NAMES, told.append)
+    assert [row.kernel for row in found.rows] == told == list(NAMES)
+    for row in found.rows:
+        assert row.full_cycles
+        assert row.sampled_cycles == pytest.approx(row.full_cycles, rel=0.01), row.kernel
+        assert row.sampled_steps < row.steps or row.steps == 1
+        assert row.time_ratio
+        assert row.full_s
+        assert row.note == ""
+    assert found.good
+    assert found.worst_error == max(abs(row.error or 0) for row in found.rows)
+    # no less than the matmul units of 128 by 128 need, four on each core
+    matmul, two_cores = found.rows[:2]
+    assert (matmul.full_cycles or 0) > 2 * _products("matmul_128") / (4 * 2 * 128 * 128)
+    assert (two_cores.full_cycles or 0) > 2 * _products("matmul_two_cores") / (2 * 4 * 2 * 128 * 128)
+
+
+def _products(name: str) -> int:
+    ((m, k), _), ((_, n), _) = SUBJECTS[name].inputs
+    return m * k * n
+
+
+def test_every_way_to_use_a_grid_is_among_the_kernels():
+    assert len(SUBJECTS) >= 12
+    assert {"v5e", "v5p", "v6e", "7x"} == {subject.tpu for subject in SUBJECTS.values()}
+
+
+@pytest.mark.anyio
+async def test_an_unknown_kernel_is_named_with_those_there_are():
+    with pytest.raises(UnknownKernel, match=r"no kernel nonsense; there are matmul_512, "):
+        await fidelity(["norm", "nonsense"])
+
+
+def _report(*errors: float | None) -> Fidelity:
+    rows = [
+        Row(kernel=f"k{at}", tpu="v5e", error=error, note="" if error is not None else "it died")
+        for at, error in enumerate(errors)
+    ]
+    return Fidelity(rows=rows, worst_error=max(abs(e) for e in errors if e is not None), versions=versions())
+
+
 @pytest.mark.parametrize(
-    ("tpu", "cores", "m", "k", "n", "blocks"),
-    [
-        ("v5e", 1, 1024, 2048, 2048, (256, 512, 512)),
-        ("v5p", 2, 2048, 2048, 2048, (256, 512, 512)),  # the same for each of its two cores
-        ("v5e", 1, 512, 1024, 768, (128, 128, 128)),  # bound by latency, where start-up weighs most
-    ],
+    ("errors", "code"), [((0.0099, -0.0099), 0), ((0.0, -0.0101), 1), ((0.0101,), 1), ((0.0, None), 1)]
 )
-async def test_a_sampled_matmul_is_within_one_percent_of_the_whole(tpu, cores, m, k, n, blocks):
-    data = tpu_bytes(lambda x, w: _matmul(x, w, blocks), [((m, k), "bfloat16"), ((k, n), "bfloat16")])
-    asked = {"artifact_b64": base64.b64encode(data).decode(), "tpu": tpu}
-    pool = WorkerPool("profiler")
-    try:
-        (kernel,) = (await pool.call("plan", 60, **asked))["kernels"]
-        assert kernel["notes"] == []
-        assert len(kernel["points"]) > 1
+def test_the_command_fails_where_one_is_off_or_has_no_figure(monkeypatch, errors, code):
+    asked = []
 
-        async def cycles(point):
-            return (await pool.call("profile_point", 120, **asked, kernel=0, point=point))["cycles"]
+    async def report(names, progress):
+        asked.append(list(names))
+        return _report(*errors)
 
-        whole = await cycles(kernel["grid"])
-        sampled = sum([w * await cycles(p) for w, p in zip(kernel["weights"], kernel["points"], strict=True)])
-    finally:
-        await pool.close()
-    assert sampled == pytest.approx(whole, rel=0.01)
-    # and no less than four matmul units of 128 by 128 need on each core
-    assert whole > 2 * m * k * n / (4 * 2 * 128 * 128 * cores)
+    monkeypatch.setattr(check, "fidelity", report)
+    ran = CliRunner().invoke(cli.app, ["fidelity", "--json", "--kernel", "norm"])
+    assert ran.exit_code == code
+    assert [row["error"] for row in json.loads(ran.stdout)["rows"]] == list(errors)
+    assert {"kernel", "full_cycles", "sampled_cycles", "error", "time_ratio"} <= set(json.loads(ran.stdout)["rows"][0])
+    assert asked == [["norm"]]
+
+
+def test_the_table_shows_errors_and_why_one_is_missing():
+    console = Console(width=160, record=True, highlight=False)
+    with console.capture() as captured:
+        check.show(_report(0.004, None), console)
+    assert "+0.400%" in captured.get()
+    assert "k1: it died" in captured.get()
+    assert "limit 1%" in captured.get()
