@@ -134,7 +134,7 @@ def surroundings(artifact_b64: str, tpu: str) -> dict[str, Any]:
     return {
         "ops": [
             {field: getattr(op, field) for field in fields}
-            | {"plain_copy": op.name in plain, "flops": sum(product.flops for product in op.products)}
+            | {"plain_copy": op.name in plain, "products": [[p.flops, p.depth, p.width] for p in op.products]}
             for op in hlo.ops(text)
         ],
         "peaks": static_profile.peaks(tpu),

@@ -78,7 +78,7 @@ class Report(_Base):
 
 
 def report(rows: Sequence[Row], features: Mapping[str, Features], versions: Versions, tokamax: str | None) -> Report:
-    found = [_row(row, features.get(row.id)) for row in rows]
+    found = [_row(row, features.get(row.id), MODELS[row.chip]) for row in rows]
     dispatch_us = _dispatch_us(found)
     found = [_without_dispatch(row, dispatch_us) for row in found]
     good = [row for row in found if row.status == "scored"]
@@ -103,7 +103,7 @@ def report(rows: Sequence[Row], features: Mapping[str, Features], versions: Vers
     )
 
 
-def _row(row: Row, features: Features | None) -> ScoredRow:
+def _row(row: Row, features: Features | None, model: Model) -> ScoredRow:
     scored = ScoredRow(
         id=row.id, chip=row.chip, kernel=row.kernel, implementation=row.implementation, timing=row.timing,
         measured_us=row.measured_us, split=row.split, group=row.group, status="not_covered", source=row.source,
@@ -112,13 +112,13 @@ def _row(row: Row, features: Features | None) -> ScoredRow:
         return scored.model_copy(update={"reason": "it was not predicted yet"})
     if reason := features.get("reason"):
         return scored.model_copy(update={"reason": str(reason)})
-    predicted_us = predicting.predicted_us(features, MODELS[row.chip])
+    predicted_us = predicting.predicted_us(features, model)
     return scored.model_copy(
         update={
             "status": "scored",
             "predicted_us": predicted_us,
             "datasheet_us": predicting.predicted_us(features, DATASHEET),
-            "cls": predicting.class_of(features, MODELS[row.chip]),
+            "cls": predicting.class_of(features, model),
             "ratio": predicted_us / row.measured_us,
         }
     )
@@ -192,18 +192,21 @@ def _parts(rows: Sequence[ScoredRow], name_of: Callable[[ScoredRow], str]) -> li
 def fitted(
     rows: Sequence[Row], features: Mapping[str, Features], names: Mapping[str, Sequence[str]]
 ) -> dict[str, Model]:
-    """For each chip the model that the fit half of its kernels gives; device times alone.
+    """For each chip the model that the fit half of its kernels gives.
 
-    names: which of its figures are fitted. XLA's programs are left out: their times rest on XLA's own estimates.
+    names: which of its figures are fitted. XLA's programs are left out: their times rest on XLA's own estimates. From
+    wall clock goes what a call costs outside the device, by datasheet predictions.
     """
+    plain = [_row(row, features.get(row.id), DATASHEET) for row in rows]
+    dispatch_us = _dispatch_us(plain)
+    usable = [row for row in (_without_dispatch(row, dispatch_us) for row in plain) if row.status == "scored"]
     found = {}
     for chip, fitted_names in names.items():
         chosen = [
             (row.measured_us, _predictor(features[row.id]))
-            for row in rows
-            if row.chip == chip and row.split == "fit" and row.timing == "device" and row.implementation == "mosaic"
-            and row.id in features and "reason" not in features[row.id]
-        ]  # fmt: skip
+            for row in usable
+            if row.chip == chip and row.split == "fit" and row.implementation == "mosaic"
+        ]
         if chosen:
             found[chip] = fitting.fit(chosen, fitted_names)
     return found

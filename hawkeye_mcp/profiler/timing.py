@@ -7,7 +7,7 @@ during one step and no earlier. Operations follow one another. Copies that XLA s
 hidden behind other operations as far as bandwidth allows: they cost nothing of their own, but a program never takes
 less than all its bytes over the bandwidth.
 
-What datasheets leave open (the clock under load, the share of HBM's bandwidth that lasts, what a launch costs) is in
+What datasheets leave open (the clock under load, the share of HBM's bandwidth that lasts, what a step costs beside its work) is in
 MODELS, fitted to published measurements by `hawkeye accuracy --fit`.
 """
 
@@ -21,13 +21,13 @@ class Model:
     """How one chip differs from its datasheet and from libtpu's profile.
 
     clock: sustained, as a share of the clock at which peak FLOP/s hold. hbm: sustained bandwidth, as a share of the
-    datasheet's. launch_us: from one operation to the next. latency: of a transfer, as a share of what libtpu charges;
+    datasheet's. step_us: between two steps of a grid, in which blocks are waited for and sent for. latency: of a transfer, as a share of what libtpu charges;
     it binds where steps are shorter than libtpu's `latency_cycles`. source: what the figures rest on.
     """
 
     clock: float = 1.0
     hbm: float = 1.0
-    launch_us: float = 0.0
+    step_us: float = 0.0
     latency: float = 1.0
     latency_cycles: float = 750.0
     source: str = "datasheet"
@@ -90,7 +90,7 @@ def op_time(cost: Cost, model: Model = DATASHEET, /, *, clock_hz: float, hbm_byt
             cost.pipeline, schedule_us, clock_hz * model.clock, hbm_bytes_per_s * model.hbm, model
         )
         own_us, by_hbm = max(steps_us, hbm_us), by_hbm or hbm_us > steps_us
-    own_us = 0.0 if cost.hidden else own_us + (model.launch_us if own_us else 0.0)
+    own_us = 0.0 if cost.hidden else own_us
     return OpTime(
         name=cost.name,
         kind="mosaic" if cost.kind == "mosaic" else "xla",
@@ -117,7 +117,7 @@ def _pipeline_us(
     for moved, transfers, steps in pipeline.transfers:
         working_us = shorter_us if transfers else step_us
         moving_us = moved / bytes_per_s * 1e6
-        total_us += steps * max(working_us, moving_us)
+        total_us += steps * (max(working_us, moving_us) + (model.step_us if transfers else 0.0))
         bound_us += steps * moving_us if moving_us > working_us else 0.0
     return total_us + pipeline.edge_bytes / bytes_per_s * 1e6, bound_us > total_us / 2
 

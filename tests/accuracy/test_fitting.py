@@ -13,6 +13,7 @@ COSTS = [
     Cost("copy", "xla", None, "", 300_000_000),
     Cost("short", "mosaic", 3e3, "static_profile", 1000),
     Cost("steps", "mosaic", 7.5e5, "static_profile", 1000, pipeline=Pipeline(((100, 2, 1000),), 0)),
+    Cost("longer steps", "mosaic", 2e6, "static_profile", 1000, pipeline=Pipeline(((100, 2, 1000),), 0)),
 ]
 
 
@@ -23,11 +24,11 @@ def rows(truth, costs=COSTS):
 
 
 def test_what_made_the_times_is_found_again():
-    truth = Model(clock=0.85, hbm=0.9, launch_us=1.5, latency=0.7)
+    truth = Model(clock=0.85, hbm=0.9, step_us=0.2, latency=0.7)
     found = fit(rows(truth))
     assert found.clock == pytest.approx(0.85, abs=0.006)
     assert found.hbm == pytest.approx(0.9, abs=0.006)
-    assert found.launch_us == pytest.approx(1.5, abs=0.15)
+    assert found.step_us == pytest.approx(0.2, abs=0.015)
     assert found.latency == pytest.approx(0.7, abs=0.015)
 
 
@@ -39,7 +40,7 @@ def test_a_figure_that_nothing_shows_stays_the_datasheet_s():
 
 def test_only_what_is_asked_for_is_fitted():
     found = fit(rows(Model(clock=0.85, hbm=0.8)), ("hbm",))
-    assert (found.clock, found.launch_us, found.latency) == (1.0, 0.0, 1.0)
+    assert (found.clock, found.step_us, found.latency) == (1.0, 0.0, 1.0)
     assert found.hbm < 0.9
 
 

@@ -116,17 +116,21 @@ def test_kinds_of_step_add_up_by_how_often_they_occur():
     assert predicting.cycles({"weights": [-3.0, 4.0], "jobs": jobs}) == 4 * 500 - 3 * 300 + 3 * 100
 
 
-def test_the_fit_sees_neither_the_held_out_half_nor_wall_clock_nor_xla():
-    truth = [("a", 125.0, 100.0), ("b", 250.0, 200.0)]
-    fit_rows, found = rows(*truth, split="fit")
+def test_the_fit_sees_neither_the_held_out_half_nor_xla():
+    fit_rows, found = rows(("a", 125.0, 100.0), ("b", 250.0, 200.0), split="fit")
     others = []
-    for number, fields in enumerate(({"split": "held_out"}, {"split": "fit", "implementation": "xla"})):
-        made, more = rows((f"x{number}", 1000.0, 100.0), **fields)
+    for number, fields in enumerate([{"split": "held_out"}] * 5 + [{"split": "fit", "implementation": "xla"}] * 5):
+        made, more = rows((f"x{number}", 110.0, 100.0), **fields)
         others += made
         found |= more
     models = scoring.fitted([*fit_rows, *others], found, {"v5e": ("clock",), "7x": ("clock",)})
     assert list(models) == ["v5e"]
     assert models["v5e"].clock == pytest.approx(0.8, abs=0.006)
+
+
+def test_the_fit_takes_dispatch_off_wall_clock():
+    made, found = rows(("short", 120.0, 20.0), ("long", 1350.0, 1000.0), timing="wall_clock", split="fit")
+    assert scoring.fitted(made, found, {"v5e": ("clock",)})["v5e"].clock == pytest.approx(0.8, abs=0.006)
 
 
 def test_intervals_come_from_held_out_rows_by_class_and_chip(monkeypatch):

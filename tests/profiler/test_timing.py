@@ -80,6 +80,12 @@ def test_what_comes_before_the_first_step_and_leaves_after_the_last_hides_behind
     assert pipeline_us([(0, 0, 10)], cycles=20_000, edge_bytes=300_000).us == 23.0
 
 
+def test_blocks_that_change_cost_a_step_something_beside_its_work():
+    model = Model(step_us=0.5)
+    assert pipeline_us([(100_000, 1, 6), (0, 0, 4)], cycles=20_000, model=model).us == 20 + 6 * 0.5
+    assert pipeline_us([(400_000, 1, 6), (0, 0, 4)], cycles=20_000, model=model).us == 6 * 4.5 + 4 * 2
+
+
 def test_short_steps_wait_for_a_latency_that_is_shorter_than_libtpu_s():
     model = Model(latency=0.6, latency_cycles=1000)
     assert pipeline_us([(10, 1, 100)], cycles=100_000, model=model).us == pytest.approx(60.0)
