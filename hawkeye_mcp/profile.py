@@ -20,7 +20,11 @@ class Count(Model):
     total: float
     per_step: float | None = Field(None, description="total over grid steps; a kernel without a grid is one step")
     unit: str = Field(description="count, bytes, cycles or bundles")
-    peak_share: float | None = Field(None, description="of what the unit can do in the kernels' cycles, 0 to 1")
+    peak_share: float | None = Field(
+        None,
+        description="of what the unit can do in the kernels' cycles, 0 to 1: mxu_flops of the peak FLOP rate, bytes of HBM's"
+        " bandwidth in the kernels' time, all else of the unit's slots",
+    )
 
 
 class Phases(Model):
@@ -29,7 +33,7 @@ class Phases(Model):
     prologue_cycles: float
     step_cycles: float = Field(description="of one steady grid step")
     epilogue_cycles: float
-    steps: int
+    steps: int = Field(description="of one core, where two share the grid")
 
 
 class Stall(Model):
@@ -43,8 +47,8 @@ class Stall(Model):
 class Region(Model):
     """Cycles on the critical path by the line of the kernel file they come from."""
 
-    line: int | None = Field(description="1-based; null for what the compiler adds (pipeline, loop control)")
-    text: str = Field("", description="that line of the file")
+    line: int | None = Field(description="1-based; null for what the compiler adds (pipeline, spills, loop control)")
+    text: str = Field("", description="that line of the file, or what the compiler adds")
     cycles: float
     stall_cycles: float
     share: float
@@ -60,7 +64,9 @@ class Slot(Model):
 
 
 class Registers(Model):
-    pressure: int = Field(description="most vector registers that are live at once, before spilling")
+    pressure: int = Field(
+        description="most vector registers that are live at once, before spilling; if none spills, those that are used"
+    )
     capacity: int
     spills: float = Field(description="executed vector stores to spill slots")
     fills: float = Field(description="executed vector loads from spill slots")
@@ -94,8 +100,8 @@ class KernelProfile(Model):
     calls: int
     us: float | None = Field(None, description="of one run")
     cycles: float | None = Field(None, description="of one core by libtpu's static profile, waits included")
-    executed_bundles: float | None = None
-    stall_cycles: float | None = None
+    executed_bundles: float | None = Field(None, description="that issue something; with stall_cycles all cycles")
+    stall_cycles: float | None = Field(None, description="cycles in which nothing is issued")
     phases: Phases | None = None
     stalls: list[Stall] = []
     regions: list[Region] = []
