@@ -5,11 +5,12 @@ import math
 
 from anyio.to_thread import run_sync
 from mcp.server.mcpserver.context import Context
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, ImageContent
 
 from hawkeye_mcp import jobs, picture
 from hawkeye_mcp.evaluation import Evaluation
-from hawkeye_mcp.jobs import Job
+from hawkeye_mcp.jobs import Job, UnknownJob
 from hawkeye_mcp.profile import Profile
 from hawkeye_mcp.submissions import App
 from hawkeye_mcp.tools import profile_report, reports
@@ -34,9 +35,14 @@ _TOO_SLOW = {
 
 
 async def answer(
-    ctx: Context[App], job: Job[Evaluation | Profile], wait_s: float, *, drawn: bool = False
+    ctx: Context[App],
+    job: Job[Evaluation | Profile],
+    wait_s: float,
+    *,
+    drawn: bool = False,
+    against: Profile | None = None,
 ) -> CallToolResult:
-    """Wait for the job with heartbeats, then report it as it stands; drawn: with the picture of a profile."""
+    """Wait for the job with heartbeats, then report it as it stands (see `answered`)."""
     app, client = app_of(ctx), ctx.session.client_params
     patient = client is not None and client.client_info.name in PATIENT_CLIENTS
     longest_s = LONGEST_WAIT_S if patient else CAUTIOUS_WAIT_S
@@ -46,17 +52,48 @@ async def answer(
         await ctx.report_progress(value, None, stage)
 
     await jobs.wait(app.jobs, job, wait_s, app.settings.heartbeat_s, beat)
-    return await answered(app, job, drawn=drawn)
+    return await answered(app, job, drawn=drawn, against=against)
 
 
-async def answered(app: App, job: Job[Evaluation | Profile], *, drawn: bool) -> CallToolResult:
-    """The report of the job as it stands now."""
-    profile = job.result
-    if not drawn or not isinstance(profile, Profile) or profile.status != "profiled":
-        return reports.result(report(app, job))
-    png = await run_sync(picture.png, [("", profile)])
+async def answered(app: App, job: Job[Evaluation | Profile], *, drawn: bool, against: Profile | None) -> CallToolResult:
+    """The report of the job as it stands now.
+
+    drawn: with the picture of a profile. against: an earlier profile to compare a profile with.
+    """
+    found, profile = report(app, job), job.result
+    if not isinstance(profile, Profile) or profile.status != "profiled":
+        return reports.result(found)
+    rows = [("", profile)]
+    if against:
+        rows = [("this", profile), ("earlier", against)]
+        found = found.model_copy(update={"ratios": profile_report.ratios(profile, against)})
+    if not drawn:
+        return reports.result(found)
+    png = await run_sync(picture.png, rows)
     image = ImageContent(type="image", data=base64.b64encode(png).decode("ascii"), mime_type="image/png")
-    return reports.result(report(app, job), image)
+    return reports.result(found, image)
+
+
+def earlier_profile(app: App, job_id: str, workload: str, tpu: str) -> Profile | None:
+    """The profile to compare with; None where no job_id is given.
+
+    Raises:
+        ToolError: there is no such profile, or it is of another workload or chip.
+    """
+    if not job_id:
+        return None
+    try:
+        found = app.jobs.read(job_id).result
+    except UnknownJob:
+        found = None
+    if not isinstance(found, Profile) or found.status != "profiled":
+        raise ToolError(f"against: this server holds no profile {job_id!r}. Profile that kernel first.")
+    if (found.workload, found.tpu) != (workload, tpu):
+        raise ToolError(
+            f"against: {job_id!r} is of {found.workload} on {found.tpu}, this one of {workload} on {tpu}. "
+            "Compare kernels of one workload on one TPU."
+        )
+    return found
 
 
 def report(app: App, job: Job[Evaluation | Profile]) -> reports.Report:

@@ -24,10 +24,9 @@ WorkloadName = Annotated[str, Field(description="Workload name; empty: the serve
 TpuName = Annotated[str, Field(description="v5e, v5p, v6e or 7x; empty: the server's own, else v5e.")]
 KernelText = Annotated[str, Field(description="The kernel file's text. Give source or path, not both.")]
 KernelPath = Annotated[str, Field(description="The kernel file's path: a .py file inside the workspace.")]
-WaitSeconds = Annotated[
-    float, Field(description="Seconds to wait for the result, default 45; how much more depends on the client.")
-]
-Picture = Annotated[bool, Field(description="true: add the profile's picture (PNG).")]
+WaitSeconds = Annotated[float, Field(description="Seconds to wait, default 45; the client limits how long.")]
+Picture = Annotated[bool, Field(description="true: adds a profile's picture.")]
+Against = Annotated[str, Field(description="An earlier profile's job_id: adds its figures over these.")]
 
 
 class FlatTool(Tool):

@@ -10,7 +10,7 @@ from pydantic import Field
 from hawkeye_mcp.jobs import UnknownJob
 from hawkeye_mcp.submissions import App, Settings
 from hawkeye_mcp.tools import arguments
-from hawkeye_mcp.tools.answering import DEFAULT_WAIT_S, answer, answered, app_of
+from hawkeye_mcp.tools.answering import DEFAULT_WAIT_S, answer, answered, app_of, earlier_profile
 
 DESCRIPTION = (
     "Get the result of a call that answered status running: action wait (default) waits up to wait_s for "
@@ -28,6 +28,7 @@ def build(settings: Settings) -> arguments.FlatTool:
         ] = "wait",
         wait_s: arguments.WaitSeconds = DEFAULT_WAIT_S,
         picture: arguments.Picture = False,
+        against: arguments.Against = "",
     ) -> CallToolResult:
         app = app_of(ctx)
         try:
@@ -37,12 +38,13 @@ def build(settings: Settings) -> arguments.FlatTool:
                 f"This server knows no job {job_id!r}; jobs do not outlive the server. "
                 "Call evaluate_kernel or profile again: a kernel judged before is answered at once."
             ) from None
+        earlier = earlier_profile(app, against, found.subject["workload"], found.subject["tpu"])
         if action == "wait":
-            return await answer(ctx, found, wait_s, drawn=picture)
+            return await answer(ctx, found, wait_s, drawn=picture, against=earlier)
         if action == "cancel":
             found.cancel()
             await found.finished.wait()
-        return await answered(app, found, drawn=picture)
+        return await answered(app, found, drawn=picture, against=earlier)
 
     return arguments.flat_tool(
         job,

@@ -5,13 +5,13 @@ from mcp.types import CallToolResult, ToolAnnotations
 
 from hawkeye_mcp.submissions import App, Settings, start_profile
 from hawkeye_mcp.tools import arguments, profile_report
-from hawkeye_mcp.tools.answering import DEFAULT_WAIT_S, answer, app_of
+from hawkeye_mcp.tools.answering import DEFAULT_WAIT_S, answer, app_of, earlier_profile
 
 DESCRIPTION = (
     "See where a kernel file's time goes on the TPU, from the compiler's own schedule: time per operation, "
-    "cycles by source line and by what is waited for, counters, memory, traffic, the roofline, and findings "
-    "on what to change. Does not verify the result and spends no evaluation. Answers within wait_s, else "
-    "status running and a job_id for the job tool."
+    "cycles by source line and by wait, counters, memory, traffic, roofline, and findings on what to change. "
+    "Verifies nothing and spends no evaluation. Answers within wait_s, else status running and a job_id for "
+    "the job tool."
 )
 
 
@@ -24,11 +24,15 @@ def build(settings: Settings) -> arguments.FlatTool:
         tpu: arguments.TpuName = "",
         wait_s: arguments.WaitSeconds = DEFAULT_WAIT_S,
         picture: arguments.Picture = False,
+        against: arguments.Against = "",
     ) -> CallToolResult:
         subject = arguments.workload(settings, workload)
         chip = arguments.tpu(settings, tpu)
         kernel = arguments.kernel(settings, source, path)
-        return await answer(ctx, start_profile(app_of(ctx), kernel, subject, chip), wait_s, drawn=picture)
+        app = app_of(ctx)
+        earlier = earlier_profile(app, against, subject.name, chip)
+        job = start_profile(app, kernel, subject, chip)
+        return await answer(ctx, job, wait_s, drawn=picture, against=earlier)
 
     return arguments.flat_tool(
         profile,

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from hawkeye_mcp import comparison
 from hawkeye_mcp.conditions import Condition, shows
 from hawkeye_mcp.profile import Count, Finding, KernelProfile, Profile
 from hawkeye_mcp.tools.reports import Report, common
@@ -40,6 +41,7 @@ class Look(BaseModel):
     memory: list[str] = []
     traffic: list[str] = []
     ceilings: list[str] = []
+    ratios: dict[str, Any] = Field({}, description="of the profile it is against")
 
 
 class LookWithRows(Look):
@@ -104,6 +106,16 @@ def of_profile(profile: Profile, condition: Condition, *, job_id: str, full: str
             for c in (roofline.ceilings if roofline else [])
         ],
     )
+
+
+def ratios(profile: Profile, earlier: Profile) -> dict[str, float | None]:
+    """The earlier figures over these, four digits of each; memory and traffic by operand are left to the whole."""
+    found = comparison.compare(profile, earlier).ratios
+    return {
+        name: None if ratio is None else float(f"{ratio:.4g}")
+        for name, ratio in found.items()
+        if not name.startswith(("memory.", "traffic."))
+    }
 
 
 Named = list[tuple[str, KernelProfile]]

@@ -55,6 +55,34 @@ async def test_a_picture_comes_with_the_answer_when_asked_for_and_is_a_resource(
 
 
 @pytest.mark.anyio
+async def test_a_profile_against_an_earlier_one_has_the_ratios_and_both_in_the_picture(tmp_path: Path):
+    judge = FakeJudge()
+    async with connected(tmp_path, judge, tpu="", workload="") as client:
+        slow = {"source": "# fake: speedup 2", "workload": "8p_GEMM"}
+        fast = {"source": "# fake: speedup 5", "workload": "8p_GEMM"}
+        earlier = data(await client.call_tool("profile", slow))
+        against = {"against": earlier["job_id"]}
+        result = await client.call_tool("profile", fast | against | {"picture": True})
+        found = data(result)
+        again = data(await client.call_tool("job", {"job_id": found["job_id"], "action": "read"} | against))
+        judged = len(judge.judged)
+        other_chip = refusal(await client.call_tool("profile", fast | against | {"tpu": "v6e"}))
+        no_profile = refusal(await client.call_tool("profile", fast | {"against": "job-0"}))
+        verdict = data(await client.call_tool("evaluate_kernel", slow))
+        a_verdict = refusal(await client.call_tool("profile", fast | {"against": verdict["job_id"]}))
+    assert found["ratios"]["predicted_us"] == 2.5, "the earlier one took 50 us, this one 20"
+    assert found["ratios"]["counters.counter 1"] == 1.0
+    assert found["ratios"]["counters.counter 0"] is None
+    assert again["ratios"] == found["ratios"]
+    assert earlier["ratios"] == {}
+    assert int.from_bytes(base64.b64decode(result.content[2].data)[20:24], "big") == 2 * 560
+    assert "is of 8p_GEMM on v5e, this one of 8p_GEMM on v6e" in other_chip
+    assert "holds no profile 'job-0'. Profile that kernel first." in no_profile
+    assert "holds no profile" in a_verdict
+    assert len(judge.judged) == judged + 1, "refused before anything is profiled"
+
+
+@pytest.mark.anyio
 async def test_there_is_no_picture_of_what_was_not_profiled_nor_of_a_verdict(tmp_path: Path):
     judge = FakeJudge()
     async with connected(tmp_path, judge) as client:
