@@ -4,49 +4,49 @@ Put together from the plan of its kernels, the compiled program and, where they 
 """
 
 import logging
+import math
 from typing import Any
 
 from hawkeye_mcp import taxonomy
+from hawkeye_mcp.evaluation import OpTime, Timing
 from hawkeye_mcp.judge.work import Work
-from hawkeye_mcp.profile import Count, Finding, KernelProfile
-from hawkeye_mcp.profiler import diagnosis, roofline
+from hawkeye_mcp.profile import Finding, KernelProfile
+from hawkeye_mcp.profiler import diagnosis, roofline, units
 from hawkeye_mcp.profiler.anatomy import Anatomy
 from hawkeye_mcp.profiler.buffers import buffers, traffic
-from hawkeye_mcp.profiler.timing import rounded
+from hawkeye_mcp.profiler.timing import MODELS, rounded
 from hawkeye_mcp.profiler.view import Kernel, View
 
 logger = logging.getLogger(__name__)
 
 
 def fields(work: Work) -> dict[str, Any]:
-    """Fields of the Profile; those of a candidate without a predicted time are those that need none."""
+    """Fields of the Profile; of a candidate without a predicted time those that need none."""
     timing = work.predicted or work.timing  # a measured time says nothing of where it goes
     if not timing or not work.peaks:
         return dict(work.look)
-    kernels = _kernels(work)
-    profiles = [kernel.profile for kernel in kernels]
-    counters: dict[str, Count] = work.look.get("counters", {})
+    view = _view(work, timing)
     totals = [kernel["vmem_bytes"] for kernel in work.kernels if kernel.get("vmem_bytes") is not None]
-    moved = [(op.hbm_bytes or 0) * op.calls for op in timing.ops]
+    moved = sum((op.hbm_bytes or 0) * op.calls for op in timing.ops)
     found: dict[str, Any] = {
         **work.look,
-        "kernels": profiles,
+        "kernels": [kernel.profile for kernel in view.kernels],
         "vmem_bytes": max(totals, default=None),
         "vmem_capacity_bytes": int(work.peaks["vmem_bytes"]),
-        "hbm_bytes": sum(moved) if moved else None,
+        "hbm_bytes": moved if timing.ops else None,
         "findings": findings(work),
     }
     if timing.candidate_us:
-        found["roofline"] = line = roofline.roofline(
+        found["bound"] = units.bound(view)
+        found["roofline"] = roofline.roofline(
             work.workload,
             work.tpu,
-            work.peaks,
+            view.peaks,
             timing.candidate_us,
-            moved_bytes=sum(moved),
+            moved_bytes=moved,
             eight_bit=any(kernel["eight_bit_matmul"] for kernel in work.kernels),
-            counters=counters,
+            counters=view.counters,
         )
-        found["bound"] = roofline.bound(timing, line, _stall_share(work.look))
     return found
 
 
@@ -61,53 +61,77 @@ def findings(work: Work) -> list[Finding]:
     except (OSError, ValueError):  # a damaged cell is no reason to judge nothing
         logger.exception("what addresses findings on %s cannot be read", work.tpu)
         rows = []
-    return diagnosis.diagnose(
-        View(
-            tpu=work.tpu,
-            workload=work.workload,
-            timing=timing,
-            total_us=timing.candidate_us,
-            peaks=work.peaks,
-            kernels=_kernels(work),
-            counters=work.look.get("counters", {}),
-        ),
-        rows,
+    return diagnosis.diagnose(_view(work, timing), rows)
+
+
+def _view(work: Work, timing: Timing) -> View:
+    return View(
+        tpu=work.tpu,
+        workload=work.workload,
+        timing=timing,
+        total_us=timing.candidate_us or 0.0,
+        peaks=_lasting(work),
+        kernels=_kernels(work, timing),
+        counters=work.look.get("counters", {}),
     )
 
 
-def _stall_share(look: dict[str, Any]) -> float | None:
-    bundles, stalls = look.get("executed_bundles"), look.get("stall_cycles")
-    return None if bundles is None or stalls is None or not bundles + stalls else stalls / (bundles + stalls)
+def _lasting(work: Work) -> dict[str, float]:
+    """Peaks at the rates by which times are predicted: a ceiling and a time that rest on other rates do not compare."""
+    model = MODELS[work.tpu]
+    by_clock = dict.fromkeys(("clock_hz", "bf16_flops_per_s", "eight_bit_ops_per_s"), model.clock)
+    shares = by_clock | {"hbm_bytes_per_s": model.hbm}
+    return {name: peak * shares.get(name, 1.0) for name, peak in work.peaks.items()}
 
 
-def _kernels(work: Work) -> list[Kernel]:
-    counted = work.look.get("kernels") or [None] * len(work.kernels)
-    return [_kernel(work, plan, seen) for plan, seen in zip(work.kernels, counted, strict=True)]
+def _kernels(work: Work, timing: Timing) -> list[Kernel]:
+    counted: list[KernelProfile | None] = work.look.get("kernels") or [None] * len(work.kernels)
+    runs = [plan.get("runs") or [(plan["calls"], None)] for plan in work.kernels]
+    times = [op for op in timing.ops if op.kind == "mosaic"]  # in the order of kernels, then of their runs
+    known = len(times) == sum(len(each) for each in runs)  # of a kernel without cycles and bytes there is no time
+    left = iter(times)
+    return [
+        _kernel(work, plan, [next(left) for _ in each] if known else [], each, seen)
+        for plan, each, seen in zip(work.kernels, runs, counted, strict=True)
+    ]
 
 
-def _kernel(work: Work, plan: dict[str, Any], counted: KernelProfile | None) -> Kernel:
-    """plan: the reply of the profiler on one kernel, with its cycles, its runs and the VMEM that libtpu gave it."""
+def _kernel(
+    work: Work,
+    plan: dict[str, Any],
+    times: list[OpTime],
+    runs: list[tuple[int, list[bool] | None]],
+    counted: KernelProfile | None,
+) -> Kernel:
+    """plan: the reply of the profiler on one kernel, with its cycles and the VMEM that libtpu gave it. times: of the
+    places where it runs, none if unknown. runs: how often in each, and which operands XLA keeps in VMEM there."""
     anatomy = Anatomy.model_validate(plan.get("anatomy", {}))
-    runs = plan.get("runs") or [(plan["calls"], None)]
-    calls, on_chip = sum(max(calls, 1) for calls, _ in runs), runs[0][1]
+    on_chip = runs[0][1]
     crossing = traffic(anatomy, on_chip)
-    schedule_us = None if plan["cycles"] is None else plan["cycles"] / work.peaks["clock_hz"] * 1e6
-    moved = sum(each.bytes for each in crossing) + plan["own_hbm_bytes"]
-    hbm_us = moved / work.peaks["hbm_bytes_per_s"] * 1e6
+    calls = sum(max(times_run, 1) for times_run, _ in runs)
+    us = sum(time.us for time in times) / calls
+    model = MODELS[work.tpu]
     known = {
         "name": plan["name"],
         "grid": plan["grid"],
         "calls": calls,
-        "us": rounded(max(schedule_us, hbm_us)) if schedule_us is not None else None,
+        "us": None if plan["cycles"] is None or not times else rounded(us),
         "cycles": plan["cycles"],
         "buffers": buffers(anatomy, plan.get("vmem_bytes"), on_chip),
         "traffic": crossing,
     }
     profile = counted.model_copy(update=known) if counted else KernelProfile(**known)
     mxu_us = None
-    if not anatomy.inner_loops and plan["grid"] is not None:
-        steps = 1
-        for n in plan["grid"]:
-            steps *= n
-        mxu_us = steps * sum(m.flops for m in anatomy.matmuls) / work.peaks["bf16_flops_per_s"] * 1e6
-    return Kernel(profile, anatomy, schedule_us, hbm_us, mxu_us)
+    if anatomy.step:
+        peak = work.peaks["bf16_flops_per_s"] * model.clock
+        mxu_us = math.prod(plan["grid"]) * anatomy.step.flops / peak * 1e6
+    first = times[0] if times else None
+    return Kernel(
+        profile=profile,
+        anatomy=anatomy,
+        us=us,
+        schedule_us=first.static_us / model.clock if first and first.static_us is not None else None,
+        hbm_us=(first.hbm_floor_us or 0.0) / model.hbm if first else 0.0,
+        by_hbm=bool(first and first.bound == "hbm"),
+        mxu_us=mxu_us,
+    )

@@ -3,7 +3,6 @@
 Sizes are of one core's memory; bytes moved are of the whole grid.
 """
 
-
 from pydantic import Field
 
 from hawkeye_mcp.evaluation import Model
@@ -46,12 +45,20 @@ class Matmul(Model):
     passes: int = Field(description="through the MXU in bfloat16: 6 at the highest precision of float32 operands")
 
 
+class StepWork(Model):
+    """What one grid step computes if it takes every branch."""
+
+    flops: float = Field(description="of its matmuls")
+    vector_elements: float = Field(description="that arithmetic, comparisons and casts go over, one of each counted")
+    transcendental_elements: float = Field(description="that exp, tanh, log, rsqrt, divisions and the like go over")
+
+
 class Anatomy(Model):
     operands: list[Operand] = []
     scratch: list[Scratch] = []
     matmuls: list[Matmul] = []
     transposes: int = Field(0, description="transpose operations in the body, those of matmul operands included")
-    inner_loops: bool = False
+    step: StepWork | None = Field(None, description="null where a loop of unknown length hides it")
     moves_by_hand: bool = False
     parallel_axes: list[int] = Field([], description="grid axes longer than 1 that cores may share")
     vmem_limit_bytes: int | None = Field(None, description="that the kernel asks for; null where it takes the default")

@@ -23,12 +23,10 @@ def buffers(anatomy: Anatomy, vmem_bytes: int | None, on_chip: Sequence[bool] | 
             continue
         space = "vmem" if operand.space == "vmem" else "smem"
         size = operand.copies * operand.block_bytes
-        found.append(
-            Buffer(name=operand.label, kind="window", space=space, bytes=size, copies=operand.copies)  # type: ignore[arg-type]
-        )
+        found.append(Buffer(name=operand.label, kind="window", space=space, bytes=size, copies=operand.copies))
     for scratch in anatomy.scratch:
         space = "vmem" if scratch.space == "vmem" else "smem"
-        found.append(Buffer(name=scratch.label, kind="scratch", space=space, bytes=scratch.bytes))  # type: ignore[arg-type]
+        found.append(Buffer(name=scratch.label, kind="scratch", space=space, bytes=scratch.bytes))
     named = sum(buffer.bytes for buffer in found if buffer.space == "vmem")
     if vmem_bytes is not None and vmem_bytes > named:
         name = "spilled registers and temporaries of the compiler"

@@ -6,7 +6,9 @@ from hawkeye_mcp.profile import Finding
 from hawkeye_mcp.profiler.anatomy import Operand
 from hawkeye_mcp.profiler.view import Kernel, View, finding, size, us
 
-# A grid step below this many cycles does not hide the start of its own transfers, about 750 cycles on v5e.
+# The start of a transfer takes about 750 cycles on v5e. A grid step of fewer than LATENCY_CYCLES is mostly that; one of
+# fewer than SHORT_STEP_CYCLES may be, which only its stalls can tell.
+LATENCY_CYCLES = 1000
 SHORT_STEP_CYCLES = 4096
 REREAD = 1.3
 WAITS = 0.15
@@ -38,10 +40,9 @@ def rereads(view: View) -> Iterator[Finding]:
             continue
         waste_us = view.hbm_us(worst.moved_bytes - worst.array_bytes)
         if kernel.by_hbm:
-            costs_us = min(waste_us, kernel.us - max(kernel.mxu_us or 0.0, kernel.hbm_us - waste_us))
-        else:  # its share of what the schedule waits for
-            waits = kernel.stall_share(f"DMA {'read' if worst.direction == 'read' else 'write'}") or 0.0
-            costs_us = min(waits, waste_us / kernel.us) * kernel.us if waits > WAITS else 0.0
+            costs_us = kernel.us - max(_busy_us(kernel), kernel.hbm_us - waste_us)
+        else:
+            costs_us = min(waste_us, _waiting_us(kernel))
         if costs_us <= 0:
             continue
         times = worst.moved_bytes / worst.array_bytes
@@ -59,6 +60,24 @@ def rereads(view: View) -> Iterator[Finding]:
         )
 
 
+def _busy_us(kernel: Kernel) -> float:
+    """What a kernel that HBM holds up would take if nothing had to be waited for."""
+    if kernel.waits is not None:
+        return kernel.us * (1 - kernel.waits)
+    schedule_us = kernel.schedule_us or 0.0  # with waits for transfers of its own, so that it is too much
+    return schedule_us if kernel.mxu_us is None else max(min(schedule_us, 1.3 * kernel.mxu_us), 0.7 * schedule_us)
+
+
+def _waiting_us(kernel: Kernel) -> float:
+    """How long a kernel waits for transfers where the schedule is what takes its time."""
+    waits = kernel.waits
+    if waits is not None:
+        return waits * kernel.us if waits > WAITS else 0.0
+    if kernel.mxu_us is None or kernel.hbm_us < 0.6 * kernel.us:  # without stalls, only where little else is left
+        return 0.0
+    return max(0.0, kernel.us - 1.3 * kernel.mxu_us)
+
+
 def _through(kernel: Kernel, operand: Operand) -> str:
     """Which axes of the grid fetch the operand again."""
     if operand.axes is None or not operand.axes:
@@ -68,8 +87,8 @@ def _through(kernel: Kernel, operand: Operand) -> str:
         return ""
     steps = " and ".join(f"axis {axis} ({kernel.profile.grid[axis]} steps)" for axis in again)
     return (
-        f": every step of grid {steps} fetches all of it again, so fewer and larger blocks along that axis, or that axis"
-        " innermost, move it less often"
+        f": every step of grid {steps} fetches all of it again, so fewer and larger blocks along that axis"
+        " move it less often"
     )
 
 
@@ -146,9 +165,9 @@ def short_steps(view: View) -> Iterator[Finding]:
         gap_us = view.gap_us(kernel)
         if per_step >= SHORT_STEP_CYCLES or gap_us < 0.1 * kernel.total_us:
             continue
-        waits = kernel.stall_share("DMA")
-        if waits is not None and waits < WAITS:
-            continue  # its steps are short and full: what fills them is another finding
+        waits = kernel.waits
+        if per_step >= LATENCY_CYCLES if waits is None else waits < WAITS:
+            continue  # what fills its steps is another finding
         moved = sum(o.moved_bytes or 0 for o in kernel.anatomy.operands) / kernel.steps
         waiting = "" if waits is None else f", {100 * waits:.0f} % of them waiting for transfers"
         yield finding(
@@ -171,7 +190,7 @@ def exposed_transfers(view: View) -> Iterator[Finding]:
     for kernel in view.kernels:
         if kernel.steps >= 4 or not kernel.schedule_us or kernel.by_hbm or kernel.anatomy.moves_by_hand:
             continue
-        waits = kernel.stall_share("DMA")
+        waits = kernel.waits
         exposed_us = kernel.hbm_us / kernel.steps
         if waits is not None:
             exposed_us = waits * kernel.us
@@ -196,7 +215,7 @@ def single_buffers(view: View) -> Iterator[Finding]:
             continue
         worst = max(single, key=lambda o: o.moved_bytes or 0)
         transfer_us = view.hbm_us(sum(o.moved_bytes or 0 for o in single))
-        waits = kernel.stall_share("DMA")
+        waits = kernel.waits
         costs_us = min(transfer_us if waits is None else waits * kernel.us, kernel.us)
         yield finding(
             f"{worst.label} of kernel {kernel.profile.name} has one buffer: computing stops while its next block is fetched"
@@ -211,7 +230,7 @@ def single_buffers(view: View) -> Iterator[Finding]:
 def waiting_by_hand(view: View) -> Iterator[Finding]:
     """Async copies of the kernel's own that it waits for."""
     for kernel in view.kernels:
-        waits = kernel.stall_share("DMA")
+        waits = kernel.waits
         if kernel.anatomy.moves_by_hand and waits and waits > WAITS and not kernel.by_hbm:
             yield finding(
                 f"Kernel {kernel.profile.name} waits {100 * waits:.0f} % of its cycles for copies that it starts itself: start the"
@@ -226,7 +245,7 @@ def waiting_by_hand(view: View) -> Iterator[Finding]:
 def long_waits(view: View) -> Iterator[Finding]:
     """Long steps that nevertheless wait for transfers: blocks that are large against what is computed on them."""
     for kernel in view.kernels:
-        waits = kernel.stall_share("DMA")
+        waits = kernel.waits
         cycles = kernel.profile.cycles or 0.0
         if not waits or waits <= WAITS or kernel.anatomy.moves_by_hand or kernel.steps < 4 or kernel.by_hbm:
             continue

@@ -1,16 +1,16 @@
-"""Findings about what the units of a core do, and about grids that make them do too much of it."""
+"""Findings about what the units of a core do. Thresholds are where the change can pay.
+
+What freeing a unit saves ends where the next busy one, or HBM, takes over.
+"""
 
 from collections.abc import Iterator
 
 from hawkeye_mcp.profile import Finding
-from hawkeye_mcp.profiler.roofline import ELEMENTS, VALU_SLOTS
-from hawkeye_mcp.profiler.view import View, finding, us
+from hawkeye_mcp.profiler.units import BUSY, LOAD_SLOTS, SCALAR_SLOTS, STORE_SLOTS, VALU_SLOTS, shares
+from hawkeye_mcp.profiler.view import ELEMENTS, View, finding, us
 
-BUSY = 0.5
-# Slots in a bundle, from the header of libtpu's utilisation dump.
-_XLU_SLOTS = {"v5e": 3, "v5p": 3, "v6e": 2, "7x": 2}
-_STORE_SLOTS = {"v5e": 1, "v5p": 1, "v6e": 2, "7x": 2}
-_LOAD_SLOTS, _SCALAR_SLOTS = 3, 2
+SPILLED = 0.05  # of the cycles
+ACROSS_LANES = 0.25
 
 
 def precise_matmuls(view: View) -> Iterator[Finding]:
@@ -56,184 +56,135 @@ def idle_mxu(view: View) -> Iterator[Finding]:
 
 
 def spilled_registers(view: View) -> Iterator[Finding]:
-    spills, fills = (view.counters.get(name) for name in ("vector_spills", "vector_fills"))
-    if not spills:
+    spilled, fetched = view.executed("vector_spills"), view.executed("vector_fills")
+    share = max(view.share("vector_spills", STORE_SLOTS[view.tpu]), view.share("vector_fills", LOAD_SLOTS))
+    if share < SPILLED or _belongs_on_the_mxu(view):
         return
-    moved = max(spills.total / _STORE_SLOTS[view.tpu], (fills.total if fills else spills.total) / _LOAD_SLOTS)
-    cycles = _cycles(view)
-    if cycles and moved > 0.05 * cycles:
-        yield finding(
-            f"{spills.total:.3g} vector registers are spilled to VMEM"
-            + (f" and {fills.total:.3g} fetched back" if fills else "")
-            + f", at least {100 * moved / cycles:.0f} % of the cycles: too many values are live at once. Work through the block in"
-            " smaller pieces (a loop over some rows at a time), and write results to a ref as soon as they are known.",
-            "counters.vector_spills",
-            spills.total,
-            view.kernels_us * moved / cycles,
-            "03_vectorized_vmem",
-        )
+    yield finding(
+        f"{spilled:.3g} vector registers are spilled to VMEM and {fetched:.3g} fetched back, which takes {100 * share:.0f} % of the"
+        " cycles: a whole block is taken through one operation after another, and does not fit the 64 registers. Work"
+        " through it in pieces that do (a loop over 8 to 32 rows), with all operations on one piece before the next.",
+        "counters.vector_spills",
+        spilled,
+        _saved_us(view, "vmem", share),
+        "03_vectorized_vmem",
+    )
+
+
+def vector_memory(view: View) -> Iterator[Finding]:
+    """Loads and stores of vectors other than spills."""
+    busy = shares(view)
+    spilled = max(view.share("vector_spills", STORE_SLOTS[view.tpu]), view.share("vector_fills", LOAD_SLOTS))
+    share = busy["vmem"]
+    if share < BUSY or share < max(busy.values()) or spilled > 0.5 * share or _belongs_on_the_mxu(view):
+        return
+    by_stores = view.share("vector_stores", STORE_SLOTS[view.tpu]) >= view.share("vector_loads", LOAD_SLOTS)
+    name = "vector_stores" if by_stores else "vector_loads"
+    yield finding(
+        f"{view.executed(name):.3g} {name.replace('_', ' ')} fill {100 * share:.0f} % of their slots, more than any arithmetic: operands"
+        " and intermediates go through VMEM again and again. Do all operations on a piece of the block that fits the 64"
+        " registers before the next, and keep accumulators of a loop in its carry rather than in a ref.",
+        f"counters.{name}",
+        view.executed(name),
+        _saved_us(view, "vmem", share),
+        "03_vectorized_vmem",
+    )
+
+
+_ACROSS = {
+    "xlu_transposes": ("transposes", "transpose once outside the loop, or let the matmul contract the other dimension",
+                       "13_layout_and_transpose"),
+    "xlu_reduces": ("reductions across lanes", "add whole registers first and reduce across lanes once at the end",
+                    "06_lane_reduction"),
+    "xlu_rotates": ("rotations", "keep values in the (8, 128) tiles that loads give them: slices that do not start at multiples"
+                    " of those, shifts and reshapes move every element", "02_vmem_tile_layout"),
+    "xlu_permutes": ("broadcasts and permutations", "broadcast along rows rather than lanes, and once, outside the loop",
+                     "02_vmem_tile_layout"),
+}  # fmt: skip
 
 
 def cross_lane(view: View) -> Iterator[Finding]:
-    """Transposes, rotations and reductions across lanes: by how long they keep the unit or the schedule waits for it."""
-    waits = _stalled(view, "XLU")
-    share = max(view.share("xlu_ops", _XLU_SLOTS[view.tpu]), waits)
-    if share < 0.25 or share < view.share("valu_ops", VALU_SLOTS):
+    """Moves between lanes: by how long they keep their unit, or the schedule waits for it."""
+    share = max(shares(view)["xlu"], _stalled(view, "XLU"))
+    if share < ACROSS_LANES or _belongs_on_the_mxu(view):
         return
-    kinds = {
-        name: view.counters[name].total
-        for name in ("xlu_transposes", "xlu_reduces", "xlu_rotates")
-        if name in view.counters
-    }
-    transposes = sum(kernel.anatomy.transposes for kernel in view.kernels)
-    most = max(kinds, key=lambda name: kinds[name]) if kinds else ""
-    ops = view.counters["xlu_ops"].total
-    advice, row = {
-        "xlu_transposes": ("transpose once outside the loop, or let the matmul contract the other dimension",
-                           "13_layout_and_transpose"),
-        "xlu_reduces": ("add whole registers first and reduce across lanes once at the end", "06_lane_reduction"),
-    }.get(most, ("keep the shape that loads have, (8, 128) tiles, instead of slicing, reshaping or shifting within them",
-                 "02_vmem_tile_layout"))  # fmt: skip
-    if not kinds and transposes:
-        advice, row = "transpose once outside the loop, or let the matmul contract the other dimension", "13_layout_and_transpose"  # fmt: skip
-    what = most.removeprefix("xlu_") or ("transposes" if transposes else "moves between lanes")
+    most = max(_ACROSS, key=view.executed)
+    what, advice, row = _ACROSS[most]
     yield finding(
-        f"{ops:.3g} operations across lanes (most are {what}) keep the kernels busy or waiting for at least"
+        f"{view.executed('xlu_ops'):.3g} moves of vectors across lanes, most of them {what}, keep the kernels busy or waiting for"
         f" {100 * share:.0f} % of their cycles: {advice}.",
-        "counters.xlu_ops",
-        ops,
-        min(share * view.kernels_us, _gap_us(view)),
+        f"counters.{most}",
+        view.executed(most),
+        _saved_us(view, "xlu", share),
         row,
     )
 
 
-def vector_bound(view: View) -> Iterator[Finding]:
-    share = view.share("valu_ops", VALU_SLOTS)
-    if share < BUSY or idle_mxu_found(view):
+def vector_arithmetic(view: View) -> Iterator[Finding]:
+    share = shares(view)["valu"]
+    if share < BUSY or _belongs_on_the_mxu(view):
         return
     yield finding(
-        f"The vector unit is what is busy: its {view.counters['valu_ops'].total:.3g} operations need {100 * share:.0f} % of the"
-        " kernels' cycles. Do less per element: hoist what does not change out of the loop, avoid casts, masks and"
-        " divisions inside it, and let the MXU do sums of products.",
+        f"The vector unit is what is busy: its {view.executed('valu_ops'):.3g} operations need {100 * share:.0f} % of the kernels'"
+        " cycles. Do less per element: hoist what does not change out of the loop, leave casts, masks and divisions out"
+        " of it, and let the MXU do sums of products.",
         "counters.valu_ops",
-        view.counters["valu_ops"].total,
-        min(share * view.kernels_us, _gap_us(view)),
+        view.executed("valu_ops"),
+        _saved_us(view, "valu", share),
         "03_vectorized_vmem",
     )
 
 
-def transcendental_bound(view: View) -> Iterator[Finding]:
-    share = max(view.share("eup_ops", 1), _stalled(view, "EUP"))
-    if share < BUSY or share < view.share("valu_ops", VALU_SLOTS):
+def transcendentals(view: View) -> Iterator[Finding]:
+    share = max(shares(view)["eup"], _stalled(view, "EUP"))
+    if share < BUSY:
         return
     yield finding(
-        f"Transcendentals (exp, tanh, log, rsqrt, division) bind: {view.counters['eup_ops'].total:.3g} vector operations on a unit"
-        f" that takes one a cycle, {100 * share:.0f} % of the kernels' cycles. Evaluate them on fewer elements: after a"
-        " reduction rather than before it, once and kept in scratch, or one exp2 in place of several exp.",
+        f"{view.executed('eup_ops'):.3g} transcendentals (exp, tanh, log, rsqrt, division) on vectors keep a unit that takes one a"
+        f" cycle busy for {100 * share:.0f} % of the kernels' cycles. Evaluate them on fewer elements: after a reduction rather"
+        " than before it, once and kept in scratch, one in place of two.",
         "counters.eup_ops",
-        view.counters["eup_ops"].total,
-        min(share * view.kernels_us, _gap_us(view)),
+        view.executed("eup_ops"),
+        _saved_us(view, "eup", share),
     )
 
 
-def scalar_bound(view: View) -> Iterator[Finding]:
-    share = view.share("scalar_ops", _SCALAR_SLOTS)
-    busiest = max(view.share("valu_ops", VALU_SLOTS), view.share("vector_loads", _LOAD_SLOTS), _mxu_share(view))
-    if share < 0.4 or busiest > 0.25:
+def scalars(view: View) -> Iterator[Finding]:
+    """Loops that handle too little in a turn."""
+    share = view.share("scalar_ops", SCALAR_SLOTS)
+    if share < 0.4 or max(shares(view).values()) > BUSY:
         return
     yield finding(
-        f"Scalar instructions (addresses, loop control, branches) fill {100 * share:.0f} % of their slots and the vector unit"
-        f" {100 * view.share('valu_ops', VALU_SLOTS):.0f} %: the loops take too little at a time. Let each turn handle whole"
-        " blocks of at least (8, 128), and unroll short loops.",
+        f"Scalar instructions (addresses, loop control, branches) fill {100 * share:.0f} % of their slots and vector arithmetic"
+        f" {100 * shares(view)['valu']:.0f} %: a turn of the loops does too little. Let each handle several tiles of (8, 128) at"
+        " once, and unroll short loops.",
         "counters.scalar_ops",
-        view.counters["scalar_ops"].total,
-        min(share * view.kernels_us, _gap_us(view)),
+        view.executed("scalar_ops"),
+        _saved_us(view, "scalar", share),
         "03_vectorized_vmem",
     )
 
 
-def overhanging_blocks(view: View) -> Iterator[Finding]:
-    for kernel in view.kernels:
-        moved = sum(o.moved_bytes or 0 for o in kernel.anatomy.operands)
-        relevant = [o for o in kernel.anatomy.operands if (o.moved_bytes or 0) > 0.1 * moved]
-        worst = max(relevant, key=lambda o: o.overhang, default=None)
-        if worst is None or worst.overhang < 1.08 or kernel.by_hbm:
-            continue
-        wasted = 1 - 1 / worst.overhang
-        yield finding(
-            f"The blocks {worst.block} of {worst.label} of kernel {kernel.profile.name} hang over the array's edge: {100 * wasted:.0f} %"
-            " of what they compute on is padding. Choose block sizes that divide the array, or make the last one small.",
-            f"blocks[{worst.label}].overhang",
-            worst.overhang,
-            wasted * kernel.total_us,
-            "12_ragged_edges_and_masking",
-        )
+def _saved_us(view: View, unit: str, share: float) -> float:
+    """What doing without `share` of the cycles of one unit saves."""
+    rest = max((busy for name, busy in shares(view).items() if name != unit), default=0.0)
+    gap_us = sum(view.gap_us(kernel) for kernel in view.kernels)
+    return max(0.0, min(share * view.kernels_us, (1 - rest) * view.kernels_us, gap_us))
 
 
-def thin_tiles(view: View) -> Iterator[Finding]:
-    for kernel in view.kernels:
-        moved = sum(o.moved_bytes or 0 for o in kernel.anatomy.operands)
-        relevant = [o for o in kernel.anatomy.operands if (o.moved_bytes or 0) > 0.3 * moved]
-        worst = max(relevant, key=lambda o: o.tile_padding, default=None)
-        if worst is None or worst.tile_padding < 1.9:
-            continue
-        wasted = 1 - 1 / worst.tile_padding
-        yield finding(
-            f"A block {worst.block} of {worst.label} of kernel {kernel.profile.name} fills {100 / worst.tile_padding:.0f} % of the tiles"
-            " that it takes in VMEM and in vector registers (8 sublanes by 128 lanes). Reshape so that the last dimension"
-            " is a multiple of 128.",
-            f"blocks[{worst.label}].tile_padding",
-            worst.tile_padding,
-            min(wasted * kernel.total_us, max(view.gap_us(kernel), 0.5 * wasted * kernel.total_us)),
-            "02_vmem_tile_layout",
-        )
-
-
-def one_core(view: View) -> Iterator[Finding]:
-    if view.cores < 2:
-        return
-    for kernel in view.kernels:
-        if kernel.anatomy.parallel_axes or not kernel.schedule_us or kernel.steps < 2:
-            continue
-        costs_us = (kernel.us - max(kernel.schedule_us / view.cores, kernel.hbm_us)) * kernel.profile.calls
-        if costs_us > 0:
-            yield finding(
-                f"No grid axis of kernel {kernel.profile.name} is declared parallel, so one of the chip's {view.cores} cores does all"
-                ' of it. Give dimension_semantics "parallel" for an axis whose steps do not depend on one another.',
-                "kernels[].grid",
-                kernel.steps,
-                costs_us,
-                "16_parallel_cores",
-            )
-
-
-def idle_mxu_found(view: View) -> bool:
+def _belongs_on_the_mxu(view: View) -> bool:
     return next(idle_mxu(view), None) is not None
-
-
-def _cycles(view: View) -> float:
-    return sum((kernel.profile.cycles or 0.0) * kernel.profile.calls for kernel in view.kernels)
-
-
-def _gap_us(view: View) -> float:
-    return sum(view.gap_us(kernel) for kernel in view.kernels)
-
-
-def _mxu_share(view: View) -> float:
-    return view.mxu_floor_us / view.kernels_us if view.kernels_us else 0.0
 
 
 def _stalled(view: View, cause: str) -> float:
     """Share of all kernels' cycles that wait for this cause."""
-    cycles = _cycles(view)
     waited = sum(
         (kernel.stall_share(cause) or 0.0) * (kernel.profile.cycles or 0.0) * kernel.profile.calls
         for kernel in view.kernels
     )
-    return waited / cycles if cycles else 0.0
+    return waited / view.cycles if view.cycles else 0.0
 
 
 DETECTORS = (
-    precise_matmuls, idle_mxu, spilled_registers, cross_lane, vector_bound, transcendental_bound, scalar_bound,
-    overhanging_blocks, thin_tiles, one_core,
+    precise_matmuls, idle_mxu, spilled_registers, vector_memory, cross_lane, vector_arithmetic, transcendentals, scalars,
 )  # fmt: skip

@@ -6,12 +6,13 @@ shorter than a tile, to the next power of two that fills whole 32-bit words.
 """
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 from jax._src.lib.mlir import ir
 
 from hawkeye_mcp.artifact import operations
-from hawkeye_mcp.profiler.anatomy import Anatomy, Matmul, Operand, Scratch
+from hawkeye_mcp.profiler.anatomy import Anatomy, Matmul, Operand, Scratch, StepWork
 from hawkeye_mcp.profiler.mosaic import MosaicCall, Window, item_bits
 from hawkeye_mcp.profiler.regularity import DATA, axes_of_window
 
@@ -39,13 +40,86 @@ def anatomy(call: MosaicCall, moved: list[int] | None) -> Anatomy:
         scratch=_scratch(call, body),
         matmuls=[_matmul(op) for op in body if _name(op) == "tpu.matmul"],
         transposes=sum(_name(op) in ("tpu.transpose", "vector.transpose") for op in body),
-        inner_loops=any(_name(op) in ("scf.for", "scf.while") for op in body),
+        step=_step_work(call),
         moves_by_hand=call.moves_by_hand,
         parallel_axes=parallel,
         vmem_limit_bytes=next(
             (int(c["size"]) for c in call.config.get("scoped_memory_configs", []) if c.get("memory_space") == 1), None
         ),
     )
+
+
+# Arithmetic on vectors that costs nothing of its own.
+_FREE = ("arith.constant", "arith.bitcast")
+_TRANSCENDENTAL = ("math.exp", "math.exp2", "math.expm1", "math.log", "math.log1p", "math.log2", "math.tanh", "math.rsqrt",
+                   "math.sqrt", "math.erf", "math.sin", "math.cos", "math.powf", "arith.divf", "tpu.reciprocal")  # fmt: skip
+
+
+@dataclass
+class _Tally:
+    flops: float = 0.0
+    vector_elements: float = 0.0
+    transcendental_elements: float = 0.0
+
+
+def _step_work(call: MosaicCall) -> StepWork | None:
+    tally = _Tally()
+    known = _add(call.main.regions[0].blocks[0], 1.0, tally)
+    if not known:
+        return None
+    return StepWork(
+        flops=tally.flops,
+        vector_elements=tally.vector_elements,
+        transcendental_elements=tally.transcendental_elements,
+    )
+
+
+def _add(block: Any, times: float, tally: _Tally) -> bool:
+    """Add a block's work, done so many times; False if the length of a loop with work in it is unknown."""
+    for each in block:
+        op = each.operation
+        name = _name(op)
+        turns = 1.0
+        if name == "scf.for":
+            bounds = [_integer(value) for value in list(op.operands)[:3]]
+            lower, upper, step = bounds
+            if lower is None or upper is None or not step:
+                turns = math.nan
+            else:
+                turns = max(0.0, math.ceil((upper - lower) / step))
+        elif name == "scf.while":
+            turns = math.nan
+        if name == "tpu.matmul":
+            tally.flops += times * _matmul(op).flops
+        elif name.startswith(("arith.", "math.", "vector.multi_reduction", "tpu.reciprocal")) and name not in _FREE:
+            elements = _vector_elements(op)
+            kind = "transcendental_elements" if name in _TRANSCENDENTAL else "vector_elements"
+            setattr(tally, kind, getattr(tally, kind) + times * elements)
+        for region in op.regions:
+            for inner in region:
+                if not _add(inner, times * turns, tally):
+                    return False
+    return not math.isnan(tally.flops + tally.vector_elements + tally.transcendental_elements)
+
+
+def _vector_elements(op: Any) -> int:
+    sizes = [
+        math.prod(ir.VectorType(value.type).shape)
+        for value in (*op.operands, *op.results)
+        if str(value.type).startswith("vector<")
+    ]
+    return max(sizes, default=0)
+
+
+def _integer(value: Any) -> int | None:
+    owner = value.owner
+    op = getattr(owner, "operation", owner)
+    if isinstance(op, ir.Operation) and _name(op) == "arith.constant":
+        return int(ir.IntegerAttr(op.attributes["value"]).value)
+    if isinstance(op, ir.Operation) and _name(op) == "arith.addi":  # as the end of a loop: start plus turns
+        terms = [_integer(operand) for operand in op.operands]
+        return None if None in terms else sum(term for term in terms if term is not None)
+    return None
 
 
 def tiled_bytes(shape: tuple[int, ...], bits: int) -> int:

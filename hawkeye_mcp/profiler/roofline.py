@@ -8,18 +8,11 @@ only the first two bound what a change can gain.
 from collections.abc import Mapping
 
 from hawkeye_mcp.chips import CHIPS
-from hawkeye_mcp.evaluation import Timing
 from hawkeye_mcp.profile import Ceiling, Count, Roofline, Unit
-from hawkeye_mcp.profiler.timing import rounded
+from hawkeye_mcp.profiler.timing import MODELS, rounded
+from hawkeye_mcp.profiler.units import EUP_SLOTS, VALU_SLOTS
+from hawkeye_mcp.profiler.view import ELEMENTS
 from hawkeye_mcp.workloads import Workload
-
-# Slots of a bundle, as the header of libtpu's utilisation dump gives them for all four chips; a vector register holds
-# 8 x 128 elements. libtpu schedules one transcendental a cycle on v5e and on v6e (a kernel of tanh alone).
-VALU_SLOTS = 4
-EUP_SLOTS = 1
-ELEMENTS = 1024
-# Below this share of the time no unit is what a kernel waits for: it waits.
-BUSY = 0.5
 
 
 def roofline(
@@ -32,19 +25,21 @@ def roofline(
     eight_bit: bool,
     counters: Mapping[str, Count],
 ) -> Roofline:
-    """Ceilings of one device against a predicted (or measured) time.
+    """Ceilings of one device against a predicted time.
 
+    peaks: at the rates that last, by which the time is predicted (see `timing.Model`).
     moved_bytes: what the candidate moves over HBM. eight_bit: whether it multiplies operands of at most 8 bits.
     counters: of the executed schedule; without them the candidate's two ceilings are unknown and left out.
     """
+    lasting = MODELS[tpu]
     flops = workload.least_flops or workload.flops
     mxu, dtype = peaks["bf16_flops_per_s"], "bfloat16"
     if eight_bit and peaks["eight_bit_ops_per_s"] > mxu:
         mxu, dtype = peaks["eight_bit_ops_per_s"], "8-bit"
     ceilings = [
         _ceiling("hbm", workload.least_bytes, "bytes", peaks["hbm_bytes_per_s"],
-                 "inputs and outputs of the workload once; bandwidth from jax's TpuInfo"),
-        _ceiling("mxu", flops, "FLOP", mxu, f"FLOPs of the workload; {dtype} peak from jax's TpuInfo"),
+                 f"inputs and outputs of the workload once; bandwidth from jax's TpuInfo{_times(lasting.hbm)}"),
+        _ceiling("mxu", flops, "FLOP", mxu, f"FLOPs of the workload; {dtype} peak from jax's TpuInfo{_times(lasting.clock)}"),
     ]  # fmt: skip
     best = max(ceilings, key=lambda ceiling: ceiling.us)
     ceilings += _of_candidate(tpu, peaks, counters)
@@ -76,26 +71,11 @@ def _of_candidate(tpu: str, peaks: Mapping[str, float], counters: Mapping[str, C
     return found
 
 
+def _times(share: float) -> str:
+    return "" if share == 1 else f" x {share:.3g} that lasts"
+
+
 def _ceiling(unit: Unit, work: float, work_unit: str, rate: float, source: str) -> Ceiling:
     return Ceiling(
         unit=unit, us=rounded(work / rate * 1e6), work=rounded(work), work_unit=work_unit, rate=rate, source=source
     )
-
-
-def bound(timing: Timing, found: Roofline, stall_share: float | None) -> Unit | None:
-    """What most of the time waits for.
-
-    stall_share: of the kernels' cycles, those in which no bundle was issued; None if the schedule was not counted,
-    and then None is returned unless HBM or the MXU stands out.
-    """
-    total = timing.candidate_us
-    if not total:
-        return None
-    if sum(op.us for op in timing.ops if op.bound == "hbm") >= BUSY * total:
-        return "hbm"
-    shares: dict[Unit, float] = {c.unit: c.us / total for c in found.ceilings}
-    shares["hbm"] = sum((op.hbm_floor_us or 0.0) * op.calls for op in timing.ops) / total  # as much as it moves
-    busiest = max(shares, key=lambda unit: shares[unit])
-    if stall_share is None:
-        return busiest if shares[busiest] >= BUSY else None
-    return "latency" if stall_share > shares[busiest] else busiest

@@ -11,19 +11,24 @@ from hawkeye_mcp.profiler.anatomy import Anatomy
 from hawkeye_mcp.profiler.buffers import DEFAULT_LIMIT_BYTES
 from hawkeye_mcp.workloads import Workload
 
+ELEMENTS = 1024  # of a vector register of 32-bit numbers: 8 sublanes of 128 lanes
+
 
 @dataclass(frozen=True)
 class Kernel:
     """One kernel; times are of one run.
 
-    schedule_us: by libtpu's static profile, waits included; None if unknown. hbm_us: its bytes over the bandwidth.
-    mxu_us: its matmuls at the bfloat16 peak, None where loops or branches hide how often they run.
+    us: predicted. schedule_us: by libtpu's static profile, waits included; None if unknown. hbm_us: its bytes over the
+    bandwidth. by_hbm: whether bandwidth is what most of its time waits for. mxu_us: its matmuls at the bfloat16 peak,
+    every branch taken; None where loops hide how often they run.
     """
 
     profile: KernelProfile
     anatomy: Anatomy
+    us: float
     schedule_us: float | None
     hbm_us: float
+    by_hbm: bool
     mxu_us: float | None
 
     @property
@@ -31,22 +36,23 @@ class Kernel:
         return math.prod(self.profile.grid)
 
     @property
-    def us(self) -> float:
-        return max(self.schedule_us or 0.0, self.hbm_us)
-
-    @property
     def total_us(self) -> float:
         return self.us * self.profile.calls
-
-    @property
-    def by_hbm(self) -> bool:
-        return self.hbm_us > (self.schedule_us or 0.0)
 
     def stall_share(self, of: str) -> float | None:
         """Share of the cycles that wait for causes that begin with `of`; None if stalls are unknown."""
         if not self.profile.stalls:
             return None
         return sum(stall.share for stall in self.profile.stalls if stall.cause.startswith(of))
+
+    @property
+    def waits(self) -> float | None:
+        """Share of the time that waits for transfers, by the schedule or for bandwidth; None if stalls are unknown."""
+        stalled = self.stall_share("DMA")
+        if stalled is None or not self.us:
+            return None
+        schedule_us = min(self.schedule_us or 0.0, self.us)
+        return (self.us - schedule_us * (1 - stalled)) / self.us
 
 
 @dataclass(frozen=True)
@@ -96,11 +102,26 @@ class View:
         """How much of all runs of a kernel its schedule takes beyond that."""
         return max(0.0, (kernel.us - self.least_us(kernel)) * kernel.profile.calls)
 
+    @property
+    def cycles(self) -> float:
+        """Of all kernels, one core's."""
+        return sum((kernel.profile.cycles or 0.0) * kernel.profile.calls for kernel in self.kernels)
+
+    def executed(self, counter: str) -> float:
+        """Instructions over all runs; without counters those of the kernels' own text, which are the least."""
+        if counter in self.counters:
+            return self.counters[counter].total
+        part = {"valu_ops": "vector_elements", "eup_ops": "transcendental_elements"}.get(counter)
+        steps = [(k.anatomy.step, k.steps * k.profile.calls) for k in self.kernels]
+        return sum(getattr(step, part) * n for step, n in steps if step) / ELEMENTS if part else 0.0
+
     def share(self, counter: str, slots: float) -> float:
-        """Of the kernels' cycles, how many these operations take at least when `slots` of them issue in each."""
-        cycles = sum((kernel.profile.cycles or 0.0) * kernel.profile.calls for kernel in self.kernels)
+        """Of the kernels' cycles, how many these instructions take at least when `slots` of them issue in each."""
         found = self.counters.get(counter)
-        return found.total / slots / cycles if found and cycles else 0.0
+        if found and found.peak_share is not None:
+            return found.peak_share
+        cores = self.cores if any(kernel.anatomy.parallel_axes for kernel in self.kernels) else 1
+        return self.executed(counter) / slots / cores / self.cycles if self.cycles else 0.0
 
     def vmem(self, kernel: Kernel) -> tuple[int, int]:
         """Bytes of VMEM that a kernel takes, and the most that it may."""

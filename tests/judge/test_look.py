@@ -51,7 +51,7 @@ def test_memory_and_traffic_are_those_of_the_plan_and_of_the_compiled_program():
 
 def test_an_array_that_stays_in_vmem_takes_no_window_and_crosses_nothing():
     (kernel,) = look.fields(_work(runs=[(3, [True])]))["kernels"]
-    assert (kernel.traffic, kernel.calls) == ([], 3)
+    assert (kernel.traffic, kernel.calls, kernel.us) == ([], 3, 3000.0)
     assert [b.kind for b in kernel.buffers] == ["internal"]
 
 
@@ -59,9 +59,11 @@ def test_what_was_counted_stays_with_its_kernel():
     work = _work()
     stall = Stall(cause="DMA read of operand 0", cycles=9e6, share=9e6 / 13.5e6)
     work.look = {
-        "counters": {"valu_ops": Count(total=5e6, unit="count")},
-        "executed_bundles": 4.5e6,
-        "stall_cycles": 9e6,
+        "counters": {
+            "valu_ops": Count(total=5e6, unit="count"),
+            "executed_bundles": Count(total=4.5e6, unit="bundles"),
+            "stall_cycles": Count(total=9e6, unit="cycles"),
+        },
         "kernels": [KernelProfile(name="kernel", grid=[64], calls=1, stalls=[stall])],
     }
     found = look.fields(work)
