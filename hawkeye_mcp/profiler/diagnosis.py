@@ -29,7 +29,10 @@ def diagnose(view: View, rows: Collection[str]) -> list[Finding]:
     found.sort(key=lambda one: -(one.costs_us or 0.0))
     if not found:
         found = [_near(view)]
-    return [one if one.taxonomy_row in rows else one.model_copy(update={"taxonomy_row": None}) for one in found[:MOST]]
+    for one in found:
+        if one.taxonomy_row not in rows:
+            one.taxonomy_row = None
+    return found[:MOST]
 
 
 def _rest(view: View, rest_us: float) -> Finding:
