@@ -5,6 +5,7 @@ from typing import Any
 
 from jax._src.lib.mlir import ir
 
+from hawkeye_mcp.profiler.long_loop import note_constant, turns_of_for
 from hawkeye_mcp.profiler.mosaic import MosaicCall
 from hawkeye_mcp.profiler.sampling import Pace
 
@@ -38,21 +39,21 @@ def most_steps(step: Any, flops_per_cycle: float) -> int:
     return max(_LEAST_STEPS, int(_BUDGET_MS / (_STEP_MS + _CYCLE_MS * cycles)))
 
 
-def work(parent: Any) -> tuple[float, float]:
-    """Matmul FLOP and vector instructions below an operation, loops of known length unfolded, branches taken."""
+def work(parent: Any, constants: dict[Any, int] | None = None) -> tuple[float, float]:
+    """Matmul FLOP and vector instructions below an operation, loops of known length unfolded, branches taken.
+
+    constants: of values from around it.
+    """
     flops = vectors = 0.0
-    constants: dict[Any, int] = {}
+    constants = {} if constants is None else constants
     for region in parent.regions:
         for block in region:
             for each in block:
                 op = each.operation
                 name = op.name.removeprefix("stable_mosaic.")
-                if name == "arith.constant" and isinstance(op.attributes["value"], ir.IntegerAttr):
-                    constants[op.results[0]] = int(ir.IntegerAttr(op.attributes["value"]).value)
-                inside = work(op)
-                turns = 1
-                if name == "scf.for" and all(value in constants for value in list(op.operands)[:3]):
-                    turns = len(range(*(constants[value] for value in list(op.operands)[:3])))
+                note_constant(op, constants)
+                inside = work(op, constants)
+                turns = len(found) if (found := turns_of_for(op, constants)) else 1
                 flops += turns * inside[0]
                 vectors += turns * inside[1]
                 if name == "tpu.matmul":

@@ -31,17 +31,28 @@ def long_loop(call: MosaicCall) -> LongLoop | None:
 def _loops(block: Any, constants: dict[Any, int]) -> Iterator[LongLoop]:
     for each in block:
         op = each.operation
-        name = op.name.removeprefix("stable_mosaic.")
-        if name == "arith.constant" and isinstance(op.attributes["value"], ir.IntegerAttr):
-            constants[op.results[0]] = int(ir.IntegerAttr(op.attributes["value"]).value)
-        elif name == "arith.addi" and all(value in constants for value in op.operands):
-            constants[op.results[0]] = sum(constants[value] for value in op.operands)
-        elif name == "tpu.region":
+        note_constant(op, constants)
+        if op.name == "stable_mosaic.tpu.region":
             yield from _loops(op.regions[0].blocks[0], constants)
-        elif name == "scf.for" and all(value in constants for value in list(op.operands)[:3]):
-            first, end, step = (constants[value] for value in list(op.operands)[:3])
-            if step == 1 and end > first:
-                yield LongLoop(op, first, end)
+        elif (turns := turns_of_for(op, constants)) and turns.step == 1:
+            yield LongLoop(op, turns.start, turns.stop)
+
+
+def note_constant(op: ir.Operation, constants: dict[Any, int]) -> None:
+    """Add the value that an operation makes, if it is a constant or a sum of constants."""
+    name = op.name.removeprefix("stable_mosaic.")
+    if name == "arith.constant" and isinstance(op.attributes["value"], ir.IntegerAttr):
+        constants[op.results[0]] = int(ir.IntegerAttr(op.attributes["value"]).value)
+    elif name == "arith.addi" and all(value in constants for value in op.operands):
+        constants[op.results[0]] = sum(constants[value] for value in op.operands)
+
+
+def turns_of_for(op: ir.Operation, constants: dict[Any, int]) -> range | None:
+    """The turns of a loop between constants."""
+    if op.name != "stable_mosaic.scf.for" or not all(value in constants for value in list(op.operands)[:3]):
+        return None
+    first, end, step = (constants[value] for value in list(op.operands)[:3])
+    return range(first, end, step) if step > 0 else None
 
 
 def shorten(loop: LongLoop, turns: int) -> None:

@@ -151,9 +151,16 @@ class MosaicCall:
         start = moved[:, -rank:] * block
         return int(np.clip(np.array(window.array) - start, 0, block).prod(axis=1).sum())
 
+    @cached_property
+    def _walked(self) -> dict[tuple[str | None, tuple[int, ...]], np.ndarray]:
+        """What _moved_blocks found."""
+        return {}
+
     def _moved_blocks(self, window: Window, grid: tuple[int, ...]) -> np.ndarray:
         """The block indices of a window at each grid step at which they differ from those before."""
         steps = math.prod(grid)
+        if (window.transform, grid) in self._walked:
+            return self._walked[window.transform, grid]
         if steps > 4_000_000:
             raise DataDependent(f"the grid has {steps} steps, too many to walk")
         points = [axis.ravel() for axis in np.indices(grid, dtype=np.int64)]
@@ -161,6 +168,7 @@ class MosaicCall:
         stacked = np.stack([np.broadcast_to(index, (steps,)) for index in indices], axis=1)
         moved = np.ones(steps, bool)
         moved[1:] = (stacked[1:] != stacked[:-1]).any(axis=1)
+        self._walked[window.transform, grid] = stacked[moved]
         return stacked[moved]
 
     def _block_indices(self, transform: str, points: list[np.ndarray]) -> list[np.ndarray]:
