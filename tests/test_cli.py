@@ -233,13 +233,13 @@ def test_a_stale_baseline_is_computed_again_and_the_others_stay(shipped, monkeyp
     assert run("baselines", "--tpu", "v5e", "--workload", "8p_GEMM").exit_code == 0
     found = json.loads(shipped.read_text())
     assert computed == ["8p_GEMM"]
-    assert (found["8p_GEMM"], found["other"]) == (entry("8p_GEMM").model_dump(mode="json"), {"kept": True})
+    assert (found["8p_GEMM"], found["other"]) == (entry("8p_GEMM").kept(), {"kept": True})
 
 
 def test_check_computes_nothing_and_names_what_is_missing_or_stale(shipped, monkeypatch):
     computed = computes(monkeypatch)
     stale = entry("8p_GEMM").model_copy(update={"fingerprint": "0" * 16})
-    kept = {each.workload: each.model_dump(mode="json") for each in (stale, entry("12p_RMSNorm"))}
+    kept = {each.workload: each.kept() for each in (stale, entry("12p_RMSNorm"))}
     baseline.write_json(shipped, kept)
     names = ["8p_GEMM", "12p_RMSNorm", "1p_Flash_Attention"]
     result = run("baselines", "--check", "--json", "--tpu", "v5e", *(each for n in names for each in ("--workload", n)))
@@ -270,7 +270,7 @@ def test_a_program_that_xla_refuses_is_shipped_with_its_words_and_no_figure(ship
 
 def test_a_baseline_that_cannot_be_predicted_is_named_and_the_rest_goes_on(shipped):
     cached = entry("12p_RMSNorm")
-    baseline.write_json(baseline._cache_path("12p_RMSNorm", "v5e", cached.fingerprint), cached.model_dump())
+    baseline.write_json(baseline._cache_path("12p_RMSNorm", "v5e", cached.fingerprint), cached.kept())
     result = run("baselines", "--tpu", "v5e", "--workload", "8p_GEMM", "--workload", "12p_RMSNorm")
     assert result.exit_code == 1
     assert "cannot compile 8p_GEMM" in result.stderr

@@ -38,7 +38,7 @@ from hawkeye_mcp.judge.reason import lasting, reason, some
 from hawkeye_mcp.judge.workers import Worker, WorkerDied, WorkerError, WorkerPool, WorkerTimeout
 from hawkeye_mcp.profiler import calibration, dumped, xla_cost
 from hawkeye_mcp.profiler.flops import Product
-from hawkeye_mcp.profiler.timing import Cost, floor_us, op_time, total_us
+from hawkeye_mcp.profiler.timing import Cost, floor_us, op_time, rounded, total_us
 from hawkeye_mcp.workloads import Workload
 
 COMPILE_LIMIT_S = 300.0
@@ -66,8 +66,8 @@ class OpCost(_Model):
     name: str
     kind: Literal["mosaic", "xla"]
     method: Method
-    cycles: float | None
-    hbm_bytes: int
+    cycles: float | None = None
+    hbm_bytes: int = 0
     calls: int = 1
     ahead: bool = False
     doubtful: bool = False
@@ -91,6 +91,10 @@ class Entry(_Model):
     notes: list[str] = []
     versions: Versions
     fingerprint: str
+
+    def kept(self) -> dict[str, Any]:
+        """As it stands in a file."""
+        return self.model_dump(mode="json", exclude_defaults=True)
 
 
 class Share(_Model):
@@ -205,7 +209,7 @@ async def compute(
     else:
         await _cost(entry, workload, full, compilers)
     if not entry.passing:
-        write_json(_cache_path(workload.name, tpu, entry.fingerprint), entry.model_dump(mode="json"))
+        write_json(_cache_path(workload.name, tpu, entry.fingerprint), entry.kept())
     return entry
 
 
@@ -241,6 +245,7 @@ async def _cost(entry: Entry, workload: Workload, full: dict[str, Any], compiler
         elif op["mosaic"]:
             await _sample(entry, op, cost, compilers)
         if cost.cycles or cost.hbm_bytes:
+            cost.cycles = None if cost.cycles is None else rounded(cost.cycles)
             entry.costs.append(cost)
 
 

@@ -89,6 +89,6 @@ def _file(tpu: str) -> dict[str, Any]:
 
 def _keep(entry: Entry) -> None:
     """Put one entry into the file, in the order of names; atomic, and nothing is written if it is there already."""
-    whole, new = _file(entry.tpu), entry.model_dump(mode="json")
+    whole, new = _file(entry.tpu), entry.kept()
     if whole.get(entry.workload) != new:
         baseline.write_json(baseline.shipped_path(entry.tpu), dict(sorted((whole | {entry.workload: new}).items())))

@@ -30,7 +30,7 @@ def _entry(mark, us=5.0, **fields):
 
 
 def _kept(mark, us=5.0, **fields):
-    return _entry(mark, us, **fields).model_dump(mode="json")
+    return _entry(mark, us, **fields).kept()
 
 
 def _cached(cache):
