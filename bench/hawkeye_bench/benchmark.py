@@ -157,9 +157,9 @@ def _fields(result: Any) -> dict[str, Any]:
     return fields
 
 
-def bare(workload: str, text: str) -> list[float]:
+def bare(workload: str, text: str, tpu: str = TPU) -> list[float]:
     """Seconds to trace, lower and compile the kernel, each time anew, in one warm child process."""
-    child = [sys.executable, "-m", "hawkeye_bench.bare_compile", workload, TPU, str(_REPEATS)]
+    child = [sys.executable, "-m", "hawkeye_bench.bare_compile", workload, tpu, str(_REPEATS)]
     done = subprocess.run(child, input=text, capture_output=True, text=True, encoding="utf-8", check=False)
     if done.returncode:
         raise SystemExit(f"the bare compile of {workload} failed:\n{done.stderr[-2000:]}")
