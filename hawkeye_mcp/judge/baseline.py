@@ -6,7 +6,7 @@ is; it names its method.
 - static_profile_extrapolated: libtpu's static profile at two smaller values of one dimension along which the cost is
   linear (the workload's `[baseline]`), straight through to the full size. Takes minutes and is done on demand only.
 - static_profile_sampled: of a Mosaic kernel that XLA made itself, short grids like those of a candidate's kernel.
-- xla_estimate: XLA's own estimate of a matrix product that the matrix units bind.
+- xla_estimate: XLA's own estimate of a matrix product that the matrix units bind, less the partial sums.
 - roofline_calibrated: the matrix units at their peak, or what the profile takes for each vector register on operations
   of the same sort, whichever is longer.
 - hbm_floor: HBM bytes alone, where nothing else is known.
@@ -264,6 +264,7 @@ def cost_of(op: dict[str, Any], tpu: str, peaks: dict[str, float]) -> OpCost:
             xla_cycles=op["xla_cycles"],
             hbm_bytes=op["hbm_bytes"],
             elements=op["elements"],
+            partial=op["partial"],
             products=[Product(**product) for product in op["products"]],
             chip=chip,
             calibration=_calibration(tpu),

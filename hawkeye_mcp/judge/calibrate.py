@@ -19,6 +19,7 @@ LIMIT_S = 300.0
 # Products with and without a contraction that fills the matrix units, reductions, elementwise work, copies. Sizes at
 # which a profile takes seconds.
 SPREAD: dict[str, dict[str, int]] = {
+    "12p_RMSNorm": {"B": 1, "S": 2048},
     "50k_Matmul_GELU_Softmax": {"M": 1024, "K": 1024, "N": 4096},
     "45k_Gemm_GroupNorm_Swish_Multiply_Swish": {"M": 512, "K": 1024, "N": 4096},
     "31k_Gemm_BatchNorm_GELU_ReLU": {"M": 2048, "K": 1024, "N": 1024},

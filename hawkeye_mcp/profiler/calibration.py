@@ -41,15 +41,16 @@ class Row(BaseModel):
 
 @dataclass(frozen=True)
 class Calibration:
-    """registers: cycles that an operation of each sort takes for each vector register, median over those that the
+    """product: cycles that a large matrix product takes over those at the matrix units' peak. registers: cycles that an operation of each sort takes for each vector register, median over those that the
     matrix units do not bind."""
 
+    product: float
     registers: dict[str, float]
 
 
-LEAST_ROWS = 3
 # Smaller operations are all overhead.
 LEAST_REGISTERS = 256
+LARGE_PRODUCT = 200_000  # cycles at the matrix units' peak
 
 
 def path() -> Path:
@@ -69,15 +70,12 @@ def bound_by_matrix_units(row: Row) -> bool:
 
 
 def calibration(tpu: str, found: Sequence[Row]) -> Calibration:
-    """Of one chip; a sort of which it has too few rows takes those of all chips."""
+    """Of one chip; a sort of which it has no rows takes those of all chips."""
+    large = [row for row in found if bound_by_matrix_units(row) and row.flop_cycles >= LARGE_PRODUCT]
+    reached = [row.profile_cycles / row.flop_cycles for row in large]
     own, everywhere = cycles_per_register([row for row in found if row.tpu == tpu]), cycles_per_register(found)
-    medians = {}
-    for sort, values in sorted(everywhere.items()):
-        chosen = own.get(sort, [])
-        chosen = chosen if len(chosen) >= LEAST_ROWS else values
-        if len(chosen) >= LEAST_ROWS:
-            medians[sort] = statistics.median(chosen)
-    return Calibration(medians)
+    medians = {sort: statistics.median(own.get(sort, values)) for sort, values in sorted(everywhere.items())}
+    return Calibration(statistics.median(reached) if reached else 1.0, medians)
 
 
 def estimate_ratios(found: Sequence[Row]) -> list[float]:

@@ -1,5 +1,6 @@
 """Optimised TPU HLO, read per operation: cycles that the compiler noted, bytes that must cross HBM, how often it runs."""
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ class Op:
     a loop's trip count is unknown. vmem_bytes: scoped VMEM that the operation takes. on_chip: of each operand, then
     each result, whether XLA placed it in VMEM. ahead: a copy that XLA starts before its result is needed. small: it
     touches no array that would not fit a vector register, so that it costs next to nothing. sort: what kind of work it
-    does, one of `SORTS`. elements: of the largest array that it touches. products: its matrix products. skips: it leaves
+    does, one of `SORTS`. partial: vector registers of partial sums that its tiling adds to what is there. elements: of the largest array that it touches. products: its matrix products. skips: it leaves
     out work that depends on data, which neither its products nor its cycles show. call: of a Mosaic kernel what
     `xla_kernel` needs to compile it alone.
     """
@@ -47,17 +48,22 @@ class Op:
     small: bool
     sort: str = "elementwise"
     elements: int = 0
+    partial: int = 0
     products: list[Product] = field(default_factory=list)
     skips: bool = False
     call: dict[str, Any] | None = None
 
 
-SORTS = ("product", "reduction", "elementwise", "copy", "irregular", "mosaic")
+SORTS = ("product", "reduction", "transcendental", "elementwise", "copy", "irregular", "mosaic")
 _COPIES = {
     "copy", "copy-start", "transpose", "broadcast", "reshape", "slice", "dynamic-slice", "dynamic-update-slice",
     "concatenate", "pad", "reverse",
 }  # fmt: skip
 _REDUCTIONS = {"reduce", "reduce-window"}
+_TRANSCENDENTAL = {
+    "exponential", "exponential-minus-one", "log", "log-plus-one", "logistic", "tanh", "rsqrt", "sqrt", "divide", "power",
+    "erf", "cosine", "sine",
+}  # fmt: skip
 # how long these take depends on data, or on an order of access that bytes say little about
 _IRREGULAR = {"gather", "scatter", "sort", "select-and-scatter"}
 
@@ -110,6 +116,7 @@ def _op(line: Line, types: dict[str, str], computations: Computations, times: in
         small=line.opcode not in ("sort", "custom-call") and all(array.elements <= SMALL for array in touched),
         sort="mosaic" if mosaic else "product" if found else _sort(line, computations),
         elements=max((array.elements for array in touched), default=0),
+        partial=_partial(config.get("window_config", {}), max((array.elements for array in results), default=0)),
         products=found,
         skips="ragged_dot" in line.rest,
         call=_call(line, types) if mosaic else None,
@@ -118,19 +125,35 @@ def _op(line: Line, types: dict[str, str], computations: Computations, times: in
 
 def _sort(line: Line, computations: Computations) -> str:
     """Of an operation without products: by the most demanding operation in it; a fusion of copies alone is a copy."""
-    opcodes = _opcodes(line, computations)
+    inside = list(_inside(line, computations))
+    opcodes = {each.opcode for each in inside}
     if opcodes & _IRREGULAR:
         return "irregular"
     if opcodes & _REDUCTIONS:
         return "reduction"
+    sizes = [(each.opcode, sum(array.elements for array in arrays(each.type))) for each in inside]
+    largest = max((size for _, size in sizes), default=0)
+    if any(opcode in _TRANSCENDENTAL and 8 * size >= largest for opcode, size in sizes):
+        return "transcendental"
     return "copy" if opcodes <= _COPIES else "elementwise"
 
 
-def _opcodes(line: Line, computations: Computations) -> set[str]:
+def _inside(line: Line, computations: Computations) -> Iterator[Line]:
+    """The operation, or what a fusion consists of."""
     if line.opcode != "fusion":
-        return {line.opcode}
-    inner = [each for each in computations.get(line.computation("calls"), []) if each.opcode not in _FREE]
-    return {opcode for each in inner for opcode in _opcodes(each, computations)}
+        yield line
+        return
+    for each in computations.get(line.computation("calls"), []):
+        if each.opcode not in _FREE:
+            yield from _inside(each, computations)
+
+
+def _partial(window: dict[str, Any], elements: int) -> int:
+    """A tiling writes a window of whole registers at each step; what exceeds the result is written more than once."""
+    steps, registers = (
+        math.prod(int(n) for n in window.get(key, [])) for key in ("iteration_bounds", "output_window_bounds")
+    )
+    return max(0, steps * registers - -(-elements // SMALL))
 
 
 def _call(line: Line, types: dict[str, str]) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 Profiles of XLA programs take minutes and gigabytes at full size and abort on many operations, so a baseline cannot
 rest on them. They do serve, on a spread of small programs, to say what the cheaper figures are worth:
 
-- Of a matrix product that the matrix units bind, XLA's estimate is that of the profile; `calibration` says how nearly.
+- Of a matrix product that the matrix units bind, XLA's estimate is near the profile, but for one thing: it charges a
+  cycle for every register of partial sums, which the schedule adds up while the matrix units work. Without these, and
+  not below what the profile makes of large products, it is taken.
 - Of anything else it is far too high: it grows with the vector registers that pass and not with the time they take. So
   it is set aside, and the operation counts with what its kind takes for each vector register of the largest array that
   it touches, median of the profiles; its HBM traffic may bind instead.
@@ -42,21 +44,26 @@ def cycles(
     xla_cycles: float | None,
     hbm_bytes: int,
     elements: int,
+    partial: int,
     products: list[Product],
     chip: Chip,
     calibration: Calibration,
 ) -> tuple[float | None, str]:
-    """Cycles of one operation without those of its HBM traffic, None if unknown, and the method."""
+    """Cycles of one operation without those of its HBM traffic, None if unknown, and the method.
+
+    The arguments are those of `hlo.Op`.
+    """
     flops = sum(product.flops for product in products)
     if flops:
         least = flops / chip.flops_per_cycle
         padded = sum(product.padded_flops(chip.side) for product in products) / chip.flops_per_cycle
         binds = least >= hbm_bytes / chip.hbm_bytes_per_cycle
         most = max(BELIEVED * least, BELIEVED_PADDED * padded if binds else 0.0)
-        if xla_cycles and least <= xla_cycles <= most:
-            return xla_cycles, "xla_estimate"
+        reached = least * calibration.product
+        if xla_cycles and least <= xla_cycles and xla_cycles - partial <= most:
+            return max(xla_cycles - partial, reached), "xla_estimate"
         vectors = calibration.registers.get("product", 0.0) * elements / REGISTER
-        return max(least, vectors), "roofline_calibrated"
+        return max(reached, vectors), "roofline_calibrated"
     if sort not in calibration.registers:
         return None, "hbm_floor"
     return calibration.registers[sort] * elements / REGISTER, "roofline_calibrated"

@@ -75,7 +75,7 @@ def test_a_baseline_is_found_again_only_under_its_own_fingerprint(cache):
 
 def test_other_calibrations_make_another_baseline(monkeypatch):
     mark = fingerprint(NORM, "v5e", VERSIONS)
-    monkeypatch.setattr(baseline, "_calibration", lambda tpu: Calibration({"copy": 1.5}))
+    monkeypatch.setattr(baseline, "_calibration", lambda tpu: Calibration(1.0, {"copy": 1.5}))
     assert fingerprint(NORM, "v5e", VERSIONS) != mark
 
 
@@ -116,7 +116,7 @@ def _op(name, opcode="fusion", profile=None, xla=100, hbm=1000, calls=1, **rest)
 def _op(name, sort="product", *, xla=None, hbm=1000, products=(), calls=1, **rest):
     return {
         "name": name, "opcode": "fusion", "xla_cycles": xla, "hbm_bytes": hbm, "calls": calls, "mosaic": False,
-        "ahead": False, "small": False, "sort": sort, "elements": 1 << 20, "products": list(products), "skips": False,
+        "ahead": False, "small": False, "sort": sort, "elements": 1 << 20, "partial": 0, "products": list(products), "skips": False,
         "call": None,
     } | rest  # fmt: skip
 
@@ -155,7 +155,7 @@ REGISTERS = {"elementwise": 4.0, "product": 6.0}
 
 @pytest.fixture
 def calibrated(cache, monkeypatch):
-    monkeypatch.setattr(baseline, "_calibration", lambda tpu: Calibration(REGISTERS))
+    monkeypatch.setattr(baseline, "_calibration", lambda tpu: Calibration(1.0, REGISTERS))
 
 
 @pytest.mark.anyio

@@ -21,12 +21,11 @@ def test_the_median_of_each_sort_counts():
     assert calibration("v5e", found).registers == {"elementwise": 4.0}
 
 
-def test_a_chip_with_too_few_rows_takes_those_of_all_chips_and_too_few_of_all_are_none():
-    found = [_row(profile=cycles, tpu=tpu) for cycles, tpu in ((1000, "v5e"), (2000, "7x"), (3000, "7x"))]
-    assert calibration("v5e", found).registers == {"elementwise": 4.0}
-    assert calibration("v6e", found[:2]).registers == {}
-    own = [_row(profile=500, tpu="v5e")] * 3
-    assert calibration("v5e", [*found, *own]).registers == {"elementwise": 1.0}
+def test_a_chip_without_rows_takes_those_of_all_chips():
+    found = [_row(profile=cycles, tpu=tpu) for cycles, tpu in ((500, "v5e"), (2000, "7x"), (3000, "7x"))]
+    assert calibration("v5e", found).registers == {"elementwise": 1.0}
+    assert calibration("v6e", found).registers == {"elementwise": 4.0}
+    assert calibration("v6e", []).registers == {}
 
 
 def test_products_that_the_matrix_units_bind_say_what_estimates_are_worth_and_nothing_of_registers():
@@ -35,6 +34,13 @@ def test_products_that_the_matrix_units_bind_say_what_estimates_are_worth_and_no
     assert [bound_by_matrix_units(row) for row in (*bound, *others)] == [True, True, False, False]
     assert estimate_ratios([*bound, *others]) == pytest.approx([0.99, 1.1])
     assert cycles_per_register([*bound, *others]) == {"product": [2.0, 2.0]}
+
+
+def test_large_products_say_how_near_the_peak_they_come():
+    large = [_row("product", int(300_000 * over), flop=300_000) for over in (1.02, 1.06, 1.3)]
+    small = [_row("product", 1500, flop=1000)] * 5
+    assert calibration("v6e", [*large, *small]).product == pytest.approx(1.06)
+    assert calibration("v6e", small).product == 1.0
 
 
 def test_what_is_all_overhead_is_left_out():

@@ -95,3 +95,34 @@ def test_what_fits_a_register_is_small_and_a_new_buffer_is_nothing():
 """
     )
     assert {op.name: op.small for op in found} == {"few": True, "sorted": False, "more": False}
+
+
+def test_a_tiling_that_splits_the_contraction_adds_up_partial_sums():
+    def tiled(iterations):
+        window = f'"output_window_bounds":["16","2"],"iteration_bounds":[{iterations}],"estimated_cycles":"1234"'
+        text = TEXT.replace('"kernel_window_bounds":[],"estimated_cycles":"1234"', window)
+        (op,) = (op for op in ops(text) if op.name == "fusion.1")
+        return op.partial
+
+    # 128 registers of the result in windows of 32
+    assert [tiled(each) for each in ('"2","2"', '"2","2","3"')] == [0, 2 * 128]
+
+
+def _sort_of(*lines):
+    body = "\n".join(f"  {line}" for line in lines)
+    text = f"%inner (p: f32[64,128]) -> f32[64,128] {{\n  %p = f32[64,128]{{1,0}} parameter(0)\n{body}\n}}\n\n" + (
+        "ENTRY %main (x: f32[64,128]) -> f32[64,128] {\n  %x = f32[64,128]{1,0} parameter(0)\n"
+        "  ROOT %f = f32[64,128]{1,0} fusion(%x), kind=kLoop, calls=%inner\n}\n"
+    )
+    (op,) = ops(text)
+    return op.sort
+
+
+def test_a_fusion_is_named_after_the_most_demanding_work_in_it():
+    whole, row = "f32[64,128]{1,0}", "f32[64]{0}"
+    assert _sort_of(f"ROOT %t = {whole} transpose(%p), dimensions={{0,1}}") == "copy"
+    assert _sort_of(f"ROOT %m = {whole} multiply(%p, %p)") == "elementwise"
+    assert _sort_of(f"ROOT %e = {whole} exponential(%p)") == "transcendental"
+    assert _sort_of(f"%e = {row} rsqrt(%p)", f"ROOT %m = {whole} multiply(%p, %e)") == "elementwise", "of rows alone"
+    assert _sort_of(f"%e = {whole} exponential(%p)", f"ROOT %r = {row} reduce(%e)") == "reduction"
+    assert _sort_of(f"%g = {row} gather(%p)", f"ROOT %r = {row} reduce(%g)") == "irregular"

@@ -3,13 +3,13 @@ from hawkeye_mcp.profiler.flops import Product
 from hawkeye_mcp.profiler.xla_cost import Chip, cycles
 
 CHIP = Chip(flops_per_cycle=1000.0, hbm_bytes_per_cycle=10.0, side=128)
-CALIBRATION = Calibration({"product": 5.0, "reduction": 2.0})
+CALIBRATION = Calibration(1.05, {"product": 5.0, "reduction": 2.0})
 
 
-def _cycles(sort="product", *, flops=0.0, depth=1024, width=1024, xla=None, hbm=0, elements=1024):
+def _cycles(sort="product", *, flops=0.0, depth=1024, width=1024, xla=None, hbm=0, elements=1024, partial=0):
     products = [Product(flops, depth, width)] if flops else []
     return cycles(
-        sort=sort, xla_cycles=xla, hbm_bytes=hbm, elements=elements, products=products, chip=CHIP,
+        sort=sort, xla_cycles=xla, hbm_bytes=hbm, elements=elements, partial=partial, products=products, chip=CHIP,
         calibration=CALIBRATION,
     )  # fmt: skip
 
@@ -18,10 +18,16 @@ def test_the_estimate_of_a_product_that_the_matrix_units_bind_is_taken():
     assert _cycles(flops=1e6, xla=1_100, hbm=1000) == (1_100, "xla_estimate")
 
 
+def test_partial_sums_are_no_time_of_their_own_and_nothing_is_faster_than_large_products_are():
+    assert _cycles(flops=1e6, xla=1_900, partial=500) == (1_400, "xla_estimate")
+    assert _cycles(flops=1e6, xla=1_900, partial=880) == (1_050, "xla_estimate")
+    assert _cycles(flops=1e6, xla=2_400, partial=500) == (1_900, "xla_estimate")
+
+
 def test_an_estimate_far_above_or_below_the_work_is_set_aside():
-    assert _cycles(flops=1e6, xla=2_500) == (1_000, "roofline_calibrated")
-    assert _cycles(flops=1e6, xla=900) == (1_000, "roofline_calibrated")
-    assert _cycles(flops=1e6) == (1_000, "roofline_calibrated")
+    assert _cycles(flops=1e6, xla=2_500) == (1_050, "roofline_calibrated")
+    assert _cycles(flops=1e6, xla=900) == (1_050, "roofline_calibrated")
+    assert _cycles(flops=1e6) == (1_050, "roofline_calibrated")
 
 
 def test_more_is_believed_where_a_product_does_not_fill_the_matrix_units():
