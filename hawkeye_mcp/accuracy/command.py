@@ -12,7 +12,7 @@ from hawkeye_mcp.profiler.timing import Model
 from hawkeye_mcp.versions import versions
 
 # What the rows of a chip can tell. Short steps, which wait for latency, were measured on v5e alone.
-FITTED = {"v5e": ("clock", "hbm", "step_us", "latency"), "7x": ("clock", "hbm", "step_us")}
+FITTED = {"v5e": ("clock", "hbm", "step_us", "latency", "estimate"), "7x": ("clock", "hbm", "step_us", "estimate")}
 
 
 def chosen(chips: Collection[str]) -> list[Row]:

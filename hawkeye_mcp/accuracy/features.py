@@ -121,7 +121,7 @@ def surroundings(artifact_b64: str, tpu: str) -> dict[str, Any]:
     from hawkeye_mcp import artifact
     from hawkeye_mcp.accuracy import variants
     from hawkeye_mcp.judge.compiler import compile_exported
-    from hawkeye_mcp.profiler import copies, hlo, mosaic, static_profile
+    from hawkeye_mcp.profiler import hlo, mosaic, static_profile
 
     program = artifact.read(base64.b64decode(artifact_b64))
     with program.context:
@@ -129,12 +129,11 @@ def surroundings(artifact_b64: str, tpu: str) -> dict[str, Any]:
             variants.empty(call)
     compiled = compile_exported(static_profile.numbered(program), tpu)
     text = compiled.as_text()
-    plain = copies.plain_copies(text)
     fields = ("name", "opcode", "xla_cycles", "hbm_bytes", "calls", "mosaic", "ahead", "small", "sort", "elements")
     return {
         "ops": [
             {field: getattr(op, field) for field in fields}
-            | {"plain_copy": op.name in plain, "products": [[p.flops, p.depth, p.width] for p in op.products]}
+            | {"products": [[p.flops, p.depth, p.width] for p in op.products]}
             for op in hlo.ops(text)
         ],
         "peaks": static_profile.peaks(tpu),

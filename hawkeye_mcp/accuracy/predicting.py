@@ -1,6 +1,7 @@
 """From a row's features to microseconds, by the same functions that the judge uses."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from hawkeye_mcp.accuracy.collect import Features
@@ -23,16 +24,20 @@ def costs(features: Features) -> list[Cost]:
                 tuple((moved, transfers, steps) for moved, transfers, steps in kernel["transfers"]),
                 kernel["first_bytes"] + kernel["last_bytes"],
             ),
+            by_hand=kernel["by_hand_bytes"] > 0,
         )
         for kernel in features["kernels"]
     ]
     for op in features["ops"]:
         if op["mosaic"]:
             continue
-        estimated = None if op["plain_copy"] or op["ahead"] else op["xla_cycles"]
+        estimated = None if op["ahead"] else op["xla_cycles"]
         found.append(
-            Cost(op["name"], "xla", estimated, "xla_estimate", op["hbm_bytes"], max(op["calls"], 1), hidden=op["ahead"])
-        )
+            Cost(
+                op["name"], "xla", estimated, "xla_estimate", op["hbm_bytes"], max(op["calls"], 1), hidden=op["ahead"],
+                product=op["sort"] == "product",
+            )
+        )  # fmt: skip
     return found
 
 
@@ -48,9 +53,19 @@ def cycles(kernel: dict[str, Any]) -> float:
 
 
 def predicted_us(features: Features, model: Model) -> float:
-    rates = {key: features["peaks"][key] for key in ("clock_hz", "hbm_bytes_per_s")}
-    ops = [time for cost in costs(features) if (time := op_time(cost, model, **rates))]
-    return total_us(ops, model)
+    return predictor(features)(model)
+
+
+def predictor(features: Features) -> Callable[[Model], float]:
+    """Of one row, for many models."""
+    clock_hz, hbm_bytes_per_s = features["peaks"]["clock_hz"], features["peaks"]["hbm_bytes_per_s"]
+    known = costs(features)
+
+    def predict(model: Model) -> float:
+        times = [op_time(cost, model, clock_hz=clock_hz, hbm_bytes_per_s=hbm_bytes_per_s) for cost in known]
+        return total_us([time for time in times if time], model)
+
+    return predict
 
 
 def class_of(features: Features, model: Model) -> Class:
@@ -61,7 +76,7 @@ def class_of(features: Features, model: Model) -> Class:
         time = op_time(cost, model, **rates)
         if time is None:
             continue
-        cls = interval.class_of(time.kind, time.method, time.bound)
+        cls = interval.class_of(time)
         if cls == "large_blocks" and cost.pipeline and cost.cycles is not None:
             if cost.cycles / cost.pipeline.steps < 2 * model.latency_cycles:
                 cls = "small_blocks"

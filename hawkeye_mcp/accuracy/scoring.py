@@ -194,8 +194,8 @@ def fitted(
 ) -> dict[str, Model]:
     """For each chip the model that the fit half of its kernels gives.
 
-    names: which of its figures are fitted. XLA's programs are left out: their times rest on XLA's own estimates. From
-    wall clock goes what a call costs outside the device, by datasheet predictions.
+    names: which of its figures are fitted. From wall clock goes what a call costs outside the device, by datasheet
+    predictions.
     """
     plain = [_row(row, features.get(row.id), DATASHEET) for row in rows]
     dispatch_us = _dispatch_us(plain)
@@ -203,17 +203,19 @@ def fitted(
     found = {}
     for chip, fitted_names in names.items():
         chosen = [
-            (row.measured_us, _predictor(features[row.id]))
+            (row.measured_us, predicting.predictor(features[row.id]))
             for row in usable
-            if row.chip == chip and row.split == "fit" and row.implementation == "mosaic"
+            if row.chip == chip and row.split == "fit" and _tells(features[row.id])
         ]
         if chosen:
             found[chip] = fitting.fit(chosen, fitted_names)
     return found
 
 
-def _predictor(features: Features) -> fitting.Predict:
-    return lambda model: predicting.predicted_us(features, model)
+def _tells(features: Features) -> bool:
+    """Whether a row's time follows from what is fitted: not that of XLA's products, nor of copies that a kernel starts."""
+    own_copies = any(kernel["by_hand_bytes"] for kernel in features["kernels"])
+    return not own_copies and not any(op["sort"] == "product" for op in features["ops"])
 
 
 def residuals(found: Report) -> interval.Table:
@@ -222,22 +224,20 @@ def residuals(found: Report) -> interval.Table:
     for chip in sorted({row.chip for row in found.rows}):
         for cls in sorted({row.cls for row in found.rows if row.cls}):
             of = [
-                (row.ratio, row.group)
+                row
                 for row in found.rows
-                if row.chip == chip
-                and row.cls == cls
-                and row.split == "held_out"
-                and row.status == "scored"
-                and row.ratio
+                if (row.chip, row.cls, row.split, row.status) == (chip, cls, "held_out", "scored") and row.ratio
             ]
             if of:
-                low, high = interval.multiples(of)
+                low, high = interval.multiples([(row.ratio or 1.0, row.group) for row in of])
+                if len({row.kernel for row in of}) == 1:  # what one kernel leans to says nothing of the next
+                    low, high = min(low, 1 / high), max(high, 1 / low)
                 entries.append(
                     interval.Residuals(
                         tpu=chip,
                         cls=cls,
                         n=len(of),
-                        groups=len({group for _, group in of}),
+                        groups=len({row.group for row in of}),
                         low=round(low, 4),
                         high=round(high, 4),
                     )  # fmt: skip

@@ -33,9 +33,16 @@ def show(found: Report, console: Console) -> None:
 
 
 def show_models(found: dict[str, Model], console: Console) -> None:
-    table = Table("chip", "clock", "HBM", "step us", "latency", box=None)
+    table = Table("chip", "clock", "HBM", "step us", "latency", "estimate", box=None)
     for chip, model in found.items():
-        table.add_row(chip, f"{model.clock:g}", f"{model.hbm:g}", f"{model.step_us:g}", f"{model.latency:g}")
+        table.add_row(
+            chip,
+            f"{model.clock:g}",
+            f"{model.hbm:g}",
+            f"{model.step_us:g}",
+            f"{model.latency:g}",
+            f"{model.estimate:g}",
+        )
     console.print(table)
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import anyio
 
-from hawkeye_mcp.evaluation import Timing
+from hawkeye_mcp.evaluation import OpTime, Timing
 from hawkeye_mcp.judge import hints
 from hawkeye_mcp.judge.baseline import Baselines
 from hawkeye_mcp.judge.reason import reason, some
 from hawkeye_mcp.judge.verdict import Verdict, first_line
 from hawkeye_mcp.judge.work import Work
 from hawkeye_mcp.judge.workers import Kind, WorkerDied, WorkerError, WorkerPool, WorkerTimeout
-from hawkeye_mcp.profiler import totals
+from hawkeye_mcp.profiler import interval, totals
 from hawkeye_mcp.profiler.timing import MODELS, Cost, Pipeline, corrected_us, floor_us, op_time, total_us
 
 # Below this share of the hardware's floor a time cannot be that of the whole work; the rest is room for rounding.
@@ -101,11 +101,24 @@ class Predictor:
         speedup = None
         if baseline_us and candidate_us and not doubts.lower_bound:
             speedup = float(f"{baseline_us / candidate_us:.4g}")
+        candidate_interval = _interval(candidate_us, ops, work.tpu, least_us)
+        baseline_interval = _interval(baseline_us, baseline.ops if baseline else [], work.tpu, 0.0)
+        speedup_interval = None
+        if speedup and baseline_us and candidate_us and baseline_interval and candidate_interval:
+            speedup_interval = interval.speedup_interval(
+                baseline_us, baseline_interval, candidate_us, candidate_interval
+            )
+        if note := interval.borrowed(work.tpu, [*ops, *(baseline.ops if baseline else [])]):
+            doubts.notes.append(note)
         work.timing = Timing(
             source="predicted" if candidate_us is not None else None,
             candidate_us=candidate_us,
             baseline_us=baseline_us,
             speedup=speedup,
+            candidate_interval_us=candidate_interval,
+            baseline_interval_us=baseline_interval,
+            speedup_interval=speedup_interval,
+            indistinguishable=bool(speedup_interval and speedup_interval[0] <= 1 <= speedup_interval[1]),
             lower_bound=doubts.lower_bound,
             baseline_lower_bound=bool(baseline and baseline.lower_bound),
             ops=ops,
@@ -240,7 +253,7 @@ class Predictor:
                 costs.append(
                     Cost(
                         kernel["name"], "mosaic", kernel["cycles"], method, bytes_over_hbm, max(calls, 1),
-                        pipeline=_pipeline(kernel, bytes_over_hbm),
+                        pipeline=_pipeline(kernel, bytes_over_hbm), by_hand=kernel["moves_by_hand"],
                     )
                 )  # fmt: skip
             work.kernel_calls.append(sum(max(calls, 1) for calls, _ in runs))
@@ -265,6 +278,7 @@ class Predictor:
                     op["hbm_bytes"],
                     max(op["calls"], 1),
                     hidden=op["ahead"],
+                    product=op["sort"] == "product",
                 )
             )
         if unknown:
@@ -369,3 +383,12 @@ def _pipeline(kernel: dict[str, Any], bytes_over_hbm: int | None) -> Pipeline | 
     if known is None or bytes_over_hbm is None or bytes_over_hbm < 0.98 * sum(kernel["window_bytes"]):
         return None
     return Pipeline(tuple((b, n, steps) for b, n, steps in known["transfers"]), known["edge_bytes"])
+
+
+def _interval(us: float | None, ops: list[OpTime], tpu: str, least_us: float) -> tuple[float, float] | None:
+    """Where a predicted time may lie, and never below what the chip needs."""
+    found = interval.program_interval_us(us, ops, tpu) if us else None
+    if found is None:
+        return None
+    low, high = (float(f"{end:.4g}") for end in found)
+    return max(low, min(least_us, us or least_us)), high

@@ -16,7 +16,9 @@ from pydantic import BaseModel, ConfigDict
 from hawkeye_mcp.evaluation import OpTime, Versions
 
 COVERAGE = 0.8
-Class = Literal["large_blocks", "small_blocks", "bandwidth_bound", "xla_schedule", "xla_bandwidth"]
+# Shapes from which on a class speaks for itself: with fewer no order statistic holds the coverage for the next one.
+ENOUGH = 9
+Class = Literal["large_blocks", "small_blocks", "bandwidth_bound", "own_copies", "xla_schedule", "xla_bandwidth"]
 Interval = tuple[float, float]
 
 
@@ -58,25 +60,26 @@ def table() -> Table | None:
         return None
 
 
-def class_of(kind: str, method: str, bound: str) -> Class:
+def class_of(op: OpTime) -> Class:
     """The class of an operation, by what its time rests on."""
-    if kind == "mosaic":
-        return "bandwidth_bound" if bound == "hbm" else "large_blocks"
-    return "xla_bandwidth" if bound == "hbm" or method == "hbm_floor" else "xla_schedule"
+    if op.kind == "mosaic":
+        return "own_copies" if op.by_hand else "bandwidth_bound" if op.bound == "hbm" else "large_blocks"
+    return "xla_bandwidth" if op.bound == "hbm" or op.method == "hbm_floor" else "xla_schedule"
 
 
 def multiples(ratios: Sequence[tuple[float, str]], coverage: float = COVERAGE) -> Interval:
     """The (low, high) multiples of predicted times that held `coverage` of these (predicted / measured, group).
 
-    Every group weighs the same. The level is raised for the number of groups, as for a prediction of the next one; with
-    too few for that the extremes stand.
+    Every group weighs the same. The level is raised for the number of groups, as for a prediction of the next one. With
+    fewer than ENOUGH groups the extremes stand, on both sides alike: what they lean to may be chance.
     """
     counts: dict[str, int] = {}
     for _, group in ratios:
         counts[group] = counts.get(group, 0) + 1
     level = (1 + coverage) / 2 * (1 + 1 / len(counts))
     errors = sorted((1 / ratio, 1 / counts[group] / len(counts)) for ratio, group in ratios)
-    return _quantile(list(reversed(errors)), level), _quantile(errors, level)
+    low, high = _quantile(list(reversed(errors)), level), _quantile(errors, level)
+    return (low, high) if len(counts) >= ENOUGH else (min(low, 1 / high), max(high, 1 / low))
 
 
 def _quantile(ordered: list[tuple[float, float]], level: float) -> float:
@@ -88,30 +91,33 @@ def _quantile(ordered: list[tuple[float, float]], level: float) -> float:
     return ordered[-1][0]
 
 
-def interval_us(us: float, tpu: str, kind: str, method: str, bound: str) -> Interval | None:
+def interval_us(op: OpTime, tpu: str) -> Interval | None:
     """Where the true time of an operation lies in four of five cases; None without measurements."""
-    found = residuals(tpu, class_of(kind, method, bound))
-    return (us * found[0], us * found[1]) if found else None
+    found = residuals(tpu, class_of(op))
+    return (op.us * found[0], op.us * found[1]) if found else None
 
 
 def residuals(tpu: str, cls: Class) -> Interval | None:
-    """Multiples of a predicted time. Of a class or chip that was not measured, the widest of those that were."""
+    """Multiples of a predicted time.
+
+    Of a class with too few shapes on the chip, the widest of that class on all; of one never measured, the widest of all.
+    """
     known = table()
     if known is None:
         return None
     exact = [entry for entry in known.classes if (entry.tpu, entry.cls) == (tpu, cls)]
     same = [entry for entry in known.classes if entry.cls == cls]
-    taken = exact or same or known.classes
+    taken = exact if exact and exact[0].groups >= ENOUGH else same or known.classes
     return (min(entry.low for entry in taken), max(entry.high for entry in taken)) if taken else None
 
 
 def borrowed(tpu: str, ops: Sequence[OpTime]) -> str | None:
-    """A note if classes of these operations were never measured on the chip."""
+    """A note if classes of these operations were never measured on the chip; None without any measurements."""
     known = table()
     if known is None:
-        return "how far predictions are off was not measured for this installation"
+        return None
     measured = {(entry.tpu, entry.cls) for entry in known.classes}
-    missing = {class_of(op.kind, op.method, op.bound) for op in ops if op.us} - {c for t, c in measured if t == tpu}
+    missing = {class_of(op) for op in ops if op.us} - {c for t, c in measured if t == tpu}
     if not missing:
         return None
     return (
@@ -123,7 +129,7 @@ def borrowed(tpu: str, ops: Sequence[OpTime]) -> str | None:
 def program_interval_us(us: float, ops: Sequence[OpTime], tpu: str) -> Interval | None:
     """Of a whole program: its operations err together, so that their ends add up."""
     total = sum(op.us for op in ops)
-    ends = [(op.us, residuals(tpu, class_of(op.kind, op.method, op.bound))) for op in ops if op.us]
+    ends = [(op.us, residuals(tpu, class_of(op))) for op in ops if op.us]
     if not total or any(found is None for _, found in ends):
         return None
     low, high = (sum(own * found[side] for own, found in ends if found) / total for side in (0, 1))

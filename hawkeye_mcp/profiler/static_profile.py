@@ -169,6 +169,7 @@ def plan_kernels(program: Program, tpu: str) -> list[dict[str, Any]]:
                     "own_hbm_bytes": own_hbm_bytes,
                     "pipeline": pipeline.summary(call, CHIPS[tpu].cores) if moved is not None else None,
                     "anatomy": anatomy(call, moved).model_dump(),
+                    "moves_by_hand": call.moves_by_hand,
                     "eight_bit_matmul": _eight_bit_matmul(call),
                     "lower_bound": bool(reasons),
                     "notes": [f"kernel {call.name}: {reason}" for reason in reasons],

@@ -10,6 +10,7 @@ COSTS = [
     Cost("schedule", "mosaic", 5e6, "static_profile", 1000),
     Cost("long", "mosaic", 9e6, "static_profile", 1000),
     Cost("traffic", "xla", None, "", 800_000_000),
+    Cost("estimated", "xla", 6e6, "xla_estimate", 1000),
     Cost("copy", "xla", None, "", 300_000_000),
     Cost("short", "mosaic", 3e3, "static_profile", 1000),
     Cost("steps", "mosaic", 7.5e5, "static_profile", 1000, pipeline=Pipeline(((100, 2, 1000),), 0)),
@@ -24,12 +25,13 @@ def rows(truth, costs=COSTS):
 
 
 def test_what_made_the_times_is_found_again():
-    truth = Model(clock=0.85, hbm=0.9, step_us=0.2, latency=0.7)
+    truth = Model(clock=0.85, hbm=0.9, step_us=0.2, latency=0.7, estimate=0.45)
     found = fit(rows(truth))
     assert found.clock == pytest.approx(0.85, abs=0.006)
     assert found.hbm == pytest.approx(0.9, abs=0.006)
     assert found.step_us == pytest.approx(0.2, abs=0.015)
     assert found.latency == pytest.approx(0.7, abs=0.015)
+    assert found.estimate == pytest.approx(0.45, abs=0.015)
 
 
 def test_a_figure_that_nothing_shows_stays_the_datasheet_s():

@@ -36,7 +36,7 @@ def features(us, **kwargs):
 
 def op(**fields):
     return {
-        "name": "o", "mosaic": False, "ahead": False, "plain_copy": False, "xla_cycles": None, "hbm_bytes": 0, "calls": 1
+        "name": "o", "mosaic": False, "ahead": False, "sort": "copy", "products": [], "xla_cycles": None, "hbm_bytes": 0, "calls": 1
     } | fields  # fmt: skip
 
 
@@ -101,11 +101,12 @@ def test_classes_by_what_the_time_is_spent_on():
     assert predicting.class_of(around | {"ops": [op(hbm_bytes=10**6)]}, DATASHEET) == "xla_bandwidth"
 
 
-def test_a_plain_copy_runs_at_bandwidth_whatever_xla_estimates():
+def test_xla_s_estimates_count_in_full_for_products_alone():
     around = {"kernels": [], "peaks": PEAKS}
-    copy = op(hbm_bytes=10**6, xla_cycles=50_000)
-    assert predicting.predicted_us(around | {"ops": [copy]}, DATASHEET) == 50.0
-    assert predicting.predicted_us(around | {"ops": [copy | {"plain_copy": True}]}, DATASHEET) == 10.0
+    model = Model(estimate=0.4)
+    assert predicting.predicted_us(around | {"ops": [op(xla_cycles=50_000)]}, model) == 20.0
+    assert predicting.predicted_us(around | {"ops": [op(xla_cycles=50_000, sort="product")]}, model) == 50.0
+    assert predicting.predicted_us(around | {"ops": [op(xla_cycles=50_000, hbm_bytes=3 * 10**6)]}, model) == 30.0
 
 
 def test_kinds_of_step_add_up_by_how_often_they_occur():
@@ -116,11 +117,15 @@ def test_kinds_of_step_add_up_by_how_often_they_occur():
     assert predicting.cycles({"weights": [-3.0, 4.0], "jobs": jobs}) == 4 * 500 - 3 * 300 + 3 * 100
 
 
-def test_the_fit_sees_neither_the_held_out_half_nor_xla():
+def test_the_fit_sees_neither_the_held_out_half_nor_what_follows_from_other_figures():
     fit_rows, found = rows(("a", 125.0, 100.0), ("b", 250.0, 200.0), split="fit")
     others = []
-    for number, fields in enumerate([{"split": "held_out"}] * 5 + [{"split": "fit", "implementation": "xla"}] * 5):
-        made, more = rows((f"x{number}", 110.0, 100.0), **fields)
+    for number in range(15):
+        made, more = rows((f"x{number}", 110.0, 100.0), split="held_out" if number < 5 else "fit")
+        if 5 <= number < 10:
+            more[f"x{number}"] |= {"ops": [op(xla_cycles=1, sort="product")]}
+        elif number >= 10:
+            more[f"x{number}"]["kernels"][0]["by_hand_bytes"] = 1
         others += made
         found |= more
     models = scoring.fitted([*fit_rows, *others], found, {"v5e": ("clock",), "7x": ("clock",)})

@@ -12,18 +12,25 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 from hawkeye_mcp import workloads
-from hawkeye_mcp.evaluation import Versions
+from hawkeye_mcp.evaluation import OpTime, Versions
 from hawkeye_mcp.judge.baseline import Baseline
 from hawkeye_mcp.judge.predict import Predictor
 from hawkeye_mcp.judge.verdict import Verdict
 from hawkeye_mcp.judge.work import Work
 from hawkeye_mcp.judge.workers import WorkerDied, WorkerPool
-from hawkeye_mcp.profiler import llo
+from hawkeye_mcp.profiler import interval, llo, timing
 
 VERSIONS = Versions(hawkeye="0", jax="1", jaxlib="2", libtpu="3")
 # a workload that asks for next to nothing, so that no floor of its own stands in the way
 SMALL = workloads.load("12p_RMSNorm").model_copy(update={"flops": 1.0, "least_flops": None, "least_bytes": 1.0})
 PEAKS = {"clock_hz": 1e9, "hbm_bytes_per_s": 1e12, "bf16_flops_per_s": 1e14, "eight_bit_ops_per_s": 2e14}
+
+
+@pytest.fixture(autouse=True)
+def datasheet(monkeypatch):
+    """A chip that keeps to its datasheet, and no errors known of predictions for it."""
+    monkeypatch.setitem(timing.MODELS, "v5e", timing.DATASHEET)
+    monkeypatch.setattr(interval, "table", lambda: None)
 
 
 class _Baselines:
@@ -57,11 +64,12 @@ def _work(workload=SMALL, artifact=""):
 
 KERNEL = {
     "name": "k", "calls": 1, "grid": [], "points": [[]], "weights": [1.0], "window_bytes": [1_000_000],
-    "own_hbm_bytes": 0, "pipeline": None, "eight_bit_matmul": False, "lower_bound": False, "notes": [],
+    "own_hbm_bytes": 0, "pipeline": None, "moves_by_hand": False, "eight_bit_matmul": False, "lower_bound": False, "notes": [],
 }  # fmt: skip
 OP = {
     "name": "k.1", "opcode": "custom-call", "mosaic": True, "point": 0, "calls": 1, "on_chip": [False],
     "xla_cycles": None, "profile_cycles": None, "hbm_bytes": 0, "small": False, "ahead": False, "vmem_bytes": 1024,
+    "sort": "copy",
 }  # fmt: skip
 AROUND = {**OP, "name": "copy.2", "opcode": "copy", "mosaic": False, "point": None}
 
@@ -316,3 +324,42 @@ async def test_a_long_grid_is_looked_at_only_if_it_is_no_long_run():
     assert asked["count_point"] == 0
     assert "9,000,000 cycles" in work.timing.notes[0]
     assert work.timing.candidate_us == 9000
+
+
+@pytest.mark.anyio
+async def test_times_follow_the_model_of_the_chip_and_a_kept_baseline_follows_it_too(monkeypatch):
+    monkeypatch.setitem(timing.MODELS, "v5e", timing.Model(clock=0.5, hbm=0.25))
+    op = OpTime(
+        name="b", kind="xla", method="hbm_floor", static_us=None, hbm_floor_us=100.0, hbm_bytes=1, us=100.0, bound="hbm"
+    )
+    found, _ = await _predicted(baseline={"ops": [op]})
+    assert (found.candidate_us, found.baseline_us, found.speedup) == (100.0, 400.0, 4.0)
+
+
+@pytest.mark.anyio
+async def test_every_time_has_the_interval_of_its_class_and_so_the_speedup(monkeypatch):
+    residuals = [
+        interval.Residuals(tpu="v5e", cls="large_blocks", n=9, groups=9, low=0.8, high=1.25),
+        interval.Residuals(tpu="v5e", cls="xla_bandwidth", n=9, groups=9, low=1.0, high=1.0),
+    ]
+    table = interval.Table(coverage=0.8, classes=residuals, measurements="here", versions=VERSIONS)
+    monkeypatch.setattr(interval, "table", lambda: table)
+    op = OpTime(
+        name="b", kind="xla", method="hbm_floor", static_us=None, hbm_floor_us=60.0, hbm_bytes=1, us=60.0, bound="hbm"
+    )
+    found, _ = await _predicted(baseline={"ops": [op], "us": 60.0})
+    assert found.candidate_interval_us == (40.0, 62.5)
+    assert found.baseline_interval_us == (60.0, 60.0)
+    assert found.speedup_interval == (pytest.approx(0.96), pytest.approx(1.5))
+    assert found.indistinguishable
+    found, _ = await _predicted(baseline={"ops": [op], "us": 120.0})
+    assert not found.indistinguishable
+
+
+@pytest.mark.anyio
+async def test_an_interval_does_not_reach_below_what_the_chip_needs(monkeypatch):
+    residuals = [interval.Residuals(tpu="v5e", cls="large_blocks", n=9, groups=9, low=0.5, high=2.0)]
+    table = interval.Table(coverage=0.8, classes=residuals, measurements="here", versions=VERSIONS)
+    monkeypatch.setattr(interval, "table", lambda: table)
+    found, _ = await _predicted(workload=SMALL.model_copy(update={"flops": 48e-6 * 1e14}))
+    assert found.candidate_interval_us == (48.0, 100.0)

@@ -67,6 +67,13 @@ def test_a_model_slows_each_term_down_by_its_own_share():
     assert (traffic.us, traffic.bound) == (6.0, "hbm")
 
 
+def test_xla_s_estimate_is_taken_at_its_worth_and_a_profile_as_it_is():
+    model = Model(estimate=0.5)
+    assert op_time(Cost("a", "xla", 4_000.0, "xla_estimate", 0), model, **RATES).us == 2.0
+    assert op_time(Cost("a", "xla", 4_000.0, "xla_estimate", 0, product=True), model, **RATES).us == 4.0
+    assert op_time(Cost("a", "xla", 4_000.0, "static_profile", 0), model, **RATES).us == 4.0
+
+
 def test_a_step_hides_no_more_than_the_transfers_beside_it():
     # 10 steps of 2 us; half of them bring 400 kB = 4 us, the rest nothing: 2 us too long each, though 20 us is the mean
     found = pipeline_us([(400_000, 1, 5), (0, 0, 5)], cycles=20_000)
