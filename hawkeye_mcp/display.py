@@ -122,7 +122,7 @@ def operations(ops: Sequence[OpTime], console: Console) -> None:
 
 def times(found: Timing, console: Console) -> None:
     """Candidate, baseline and speedup, each with its interval where it has one."""
-    least = " at least" if found.lower_bound else ""
+    least = " at least" if found.lower_bound and found.candidate_us is not None else ""
     base_least = " at least" if found.baseline_lower_bound else ""
     told = f"candidate{least} {us(found.candidate_us)} us{interval(found.candidate_interval_us)}"
     told += f", XLA baseline{base_least} {us(found.baseline_us)} us{interval(found.baseline_interval_us)}"
@@ -143,7 +143,11 @@ def notes(found: Timing, console: Console) -> None:
 
 
 def interval(ends: tuple[float, float] | None) -> str:
-    return f" [{us(ends[0])} to {us(ends[1])}]" if ends else ""
+    """In three digits: more would pretend to precision."""
+    if not ends:
+        return ""
+    low, high = (us(float(f"{end:.3g}")) for end in ends)
+    return f" [{low} to {high}]"
 
 
 def _correctness(found: Correctness) -> str:

@@ -184,12 +184,9 @@ def _kernel(found: KernelProfile, console: Console) -> None:
         return
     grid = f"grid {' x '.join(map(str, found.grid))}" if found.grid else "no grid"
     calls = f", {found.calls} calls" if found.calls != 1 else ""
+    time = f"{display.us(found.us)} us, a schedule of {number(found.cycles)} cycles"
     console.print()
-    line(
-        console,
-        "kernel",
-        f"{found.name}, {grid}{calls}: {display.us(found.us)} us, a schedule of {number(found.cycles)} cycles",
-    )
+    line(console, "kernel", f"{found.name}, {grid}{calls}: {'time unknown' if found.cycles is None else time}")
     if found.phases:
         p = found.phases
         steps = (

@@ -30,12 +30,17 @@ def test_a_lower_bound_of_the_candidate_has_no_speedup():
     assert "it depends on data" in found
 
 
+def test_an_unknown_time_is_not_called_at_least():
+    found = shown(source=None, candidate_us=None, speedup=None, lower_bound=True, baseline_lower_bound=True)
+    assert "no time     candidate unknown us, XLA baseline at least 100 us\n" in found
+
+
 def test_each_figure_stands_with_its_own_interval_and_what_brackets_mean_is_said_once():
     found = shown(
-        candidate_interval_us=(40.0, 62.5), baseline_interval_us=(90.0, 111.0), speedup_interval=(1.44, 2.775)
+        candidate_interval_us=(40.0, 62.5), baseline_interval_us=(90.0, 111.0), speedup_interval=(1.44567, 2.775)
     )
     assert (
-        "candidate 50 us [40 to 62.5], XLA baseline 100 us [90 to 111], speedup 2 [1.44 to 2.775]\n"
+        "candidate 50 us [40 to 62.5], XLA baseline 100 us [90 to 111], speedup 2 [1.45 to 2.77]\n"
         "in brackets where four of five such predictions were found to lie\n"
     ) in found
 

@@ -85,6 +85,15 @@ def test_a_kernel_that_was_not_profiled_shows_what_was_said_and_no_figures():
     assert not any("unknown" in line for line in found)
 
 
+def test_a_kernel_of_which_only_the_memory_is_known_says_so():
+    found = profiles.unknown()
+    found.kernels[0].buffers = profiles.matmul().kernels[0].buffers
+    lines = shown(found)
+    assert "kernel matmul_kernel, no grid: time unknown" in lines
+    assert "scratch 0 f32[512,512] scratch vmem 1 1,048,576" in lines
+    assert not any(line.startswith("cycles go to") for line in lines)
+
+
 def test_several_kernels_stand_one_after_the_other_with_their_calls():
     one = profiles.matmul()
     twice = one.kernels[0].model_copy(update={"name": "second", "calls": 3, "grid": []})
