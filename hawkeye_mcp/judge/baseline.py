@@ -309,6 +309,9 @@ async def _sample(entry: Entry, op: dict[str, Any], cost: OpCost, compilers: Wor
     except (WorkerDied, WorkerError, WorkerTimeout) as error:
         entry.notes.append(f"{op['name']} cannot be compiled alone: {reason(error)}")
         return
+    if plan["lower_bound"]:
+        entry.notes += plan["notes"]
+        return
     cycles = 0.0
     for point, weight in zip(plan["points"], plan["weights"], strict=True):
         found, failed = await profiled("profile_xla_kernel", call | {"point": point}, POINT_LIMIT_S)

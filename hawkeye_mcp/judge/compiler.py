@@ -104,7 +104,7 @@ def plan_xla_kernel(call: dict[str, Any], tpu: str) -> dict[str, Any]:
     from hawkeye_mcp.profiler import static_profile, xla_kernel
 
     (plan,) = static_profile.plan_kernels(xla_kernel.program(call), tpu)
-    return {name: plan[name] for name in ("points", "weights", "window_bytes")}
+    return {name: plan[name] for name in ("points", "weights", "window_bytes", "lower_bound", "notes")}
 
 
 def profile_xla_kernel(call: dict[str, Any], tpu: str, point: list[int]) -> dict[str, Any]:

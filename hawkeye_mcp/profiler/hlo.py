@@ -65,7 +65,7 @@ _TRANSCENDENTAL = {
     "erf", "cosine", "sine",
 }  # fmt: skip
 # how long these take depends on data, or on an order of access that bytes say little about
-_IRREGULAR = {"gather", "scatter", "sort", "select-and-scatter"}
+_IRREGULAR = {"gather", "scatter", "sort", "select-and-scatter", "async-update"}
 
 
 def ops(text: str) -> list[Op]:

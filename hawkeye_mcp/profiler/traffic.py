@@ -5,6 +5,8 @@ array moves a row. So each fused computation is walked from its results back to 
 every value that is needed at least. An update in place writes its update alone.
 """
 
+import itertools
+
 from hawkeye_mcp.profiler.hlo_text import Computations, Line, arrays, root
 
 _SLICES = ("slice", "dynamic-slice", "gather")
@@ -16,6 +18,8 @@ def moved_bytes(line: Line, types: dict[str, str], computations: Computations) -
     """Of one operation at the top of a computation whose values have these types."""
     if line.opcode.endswith("-start"):  # a copy between HBM and VMEM; of a slice the type holds the whole as well
         return min((array.bytes for array in arrays(line.type) if array.dims), default=0)
+    if line.opcode == "async-update":
+        return _offloaded_bytes(line.type)
     results = arrays(line.type)
     shares = _written(line, types, computations)
     total = sum(array.bytes * share for array, share in zip(results, shares, strict=True) if not array.on_chip)
@@ -23,6 +27,16 @@ def moved_bytes(line: Line, types: dict[str, str], computations: Computations) -
     for operand, share in zip(line.operands, _read(line, types, computations, 1.0, True), strict=True):
         read[operand] = max(read.get(operand, 0.0), share)
     return int(total + sum(hbm_bytes(types.get(operand, "")) * share for operand, share in read.items()))
+
+
+def _offloaded_bytes(text: str) -> int:
+    """Of a gather on a SparseCore, whose type is ((operands), result, context): it reads what it writes, if there is so
+    much."""
+    depths = itertools.accumulate({"(": 1, ")": -1}.get(letter, 0) for letter in text[1:])
+    end = next((at for at, depth in enumerate(depths, start=1) if depth == 0), len(text))
+    result = arrays(text[end:])[:1]
+    written = sum(array.bytes for array in result if not array.on_chip)
+    return written + min(sum(array.bytes for array in result), hbm_bytes(text[:end]))
 
 
 def hbm_bytes(text: str) -> int:

@@ -210,7 +210,13 @@ async def test_what_runs_an_unknown_number_of_times_is_counted_once_and_says_so(
 
 
 KERNEL = _op("softmax", "mosaic", mosaic=True, hbm=1_000_000, call={})
-PLAN = {"points": [[1], [2]], "weights": [-3.0, 4.0], "window_bytes": [3_000_000, 1_000_000]}
+PLAN = {
+    "points": [[1], [2]],
+    "weights": [-3.0, 4.0],
+    "window_bytes": [3_000_000, 1_000_000],
+    "lower_bound": False,
+    "notes": [],
+}
 
 
 @pytest.mark.anyio
@@ -222,6 +228,15 @@ async def test_a_kernel_that_xla_made_is_sampled_even_where_its_profile_dies_wit
     (cost,) = entry.costs
     assert (cost.cycles, cost.method, cost.hbm_bytes) == (17_000, "static_profile_sampled", 4_000_000)
     assert not timed(entry, NORM).lower_bound
+
+
+@pytest.mark.anyio
+async def test_a_kernel_whose_work_depends_on_data_is_not_sampled(calibrated, monkeypatch):
+    _profiles(monkeypatch)
+    plan = PLAN | {"lower_bound": True, "notes": ["kernel k: its grid is computed at run time"]}
+    entry = await baseline.compute(NORM, "v5e", VERSIONS, _Compiler([KERNEL], plan=plan))
+    assert timed(entry, NORM).lower_bound
+    assert entry.notes == plan["notes"]
 
 
 @pytest.mark.anyio

@@ -4,7 +4,8 @@ import pytest
 from compiling import optimised
 
 from hawkeye_mcp.profiler.hlo import ops
-from hawkeye_mcp.profiler.traffic import hbm_bytes
+from hawkeye_mcp.profiler.hlo_text import parse
+from hawkeye_mcp.profiler.traffic import hbm_bytes, moved_bytes
 
 LARGE = "f32[4096,1024]{1,0:T(8,128)}"
 PART = "f32[64,1024]{1,0:T(8,128)}"
@@ -135,3 +136,17 @@ async def test_the_real_compilers_programs_are_read_so():
 
     found = await optimised(all_rows, [((rows, columns), "float32")])
     assert sum(op["hbm_bytes"] for op in found) == 2 * rows * columns * 4
+
+
+def test_a_gather_on_a_sparsecore_reads_and_writes_its_result():
+    text = """ENTRY %main (x: bf16[16384,128], i: s32[64]) -> bf16[64,128] {
+  %x = bf16[16384,128]{1,0:T(8,128)(2,1)} parameter(0)
+  %i = s32[64]{0:T(128)} parameter(1)
+  %start = ((), (), (s32[64]{0})) async-start(), calls=%other
+  %update = ((bf16[16384,128]{1,0:T(8,128)(2,1)}, s32[64]{0:T(128)}), bf16[64,128]{1,0:T(8,128)}, (s32[49184]{0:T(1)S(15)}, s32[64]{0})) async-update(%start, %x, %i)
+  ROOT %done = bf16[64,128]{1,0:T(8,128)} async-done(%update)
+}
+"""
+    computations, entry = parse(text)
+    (update,) = (line for line in computations[entry] if line.opcode == "async-update")
+    assert moved_bytes(update, {line.name: line.type for line in computations[entry]}, computations) == 2 * 64 * 128 * 2
