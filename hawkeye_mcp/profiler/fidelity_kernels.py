@@ -280,26 +280,31 @@ def _square(n: int) -> list[Shape]:
     return [((n, n), "bfloat16")] * 2
 
 
+_NORM = functools.partial(row_wise, of_rows=normalised)
+
 SUBJECTS: dict[str, Subject] = {
+    "matmul_1024": Subject(
+        functools.partial(matmul, blocks=(1024, 1024, 512)), [((4096, 2048), "bfloat16"), ((2048, 4096), "bfloat16")]
+    ),
     "matmul_512": Subject(functools.partial(matmul, blocks=(512, 512, 512)), _square(3072)),
-    "matmul_256": Subject(functools.partial(matmul, blocks=(256, 256, 256)), _square(2048)),
-    "matmul_128": Subject(functools.partial(matmul, blocks=(128, 128, 128)), _square(1024)),
+    "matmul_256": Subject(functools.partial(matmul, blocks=(256, 256, 256)), _square(2560)),
+    "matmul_128": Subject(functools.partial(matmul, blocks=(128, 128, 128)), _square(1280)),
     "matmul_two_cores": Subject(functools.partial(matmul, blocks=(256, 512, 512)), _square(2048), "v5p"),
-    "norm": Subject(functools.partial(row_wise, rows=8, of_rows=normalised), [((4096, 2048), "bfloat16")]),
-    "norm_7x": Subject(functools.partial(row_wise, rows=16, of_rows=normalised), [((4096, 2048), "bfloat16")], "7x"),
-    "softmax": Subject(functools.partial(row_wise, rows=32, of_rows=jax.nn.softmax), [((4096, 1024), "float32")]),
-    "elementwise": Subject(functools.partial(elementwise, blocks=(64, 512)), [((4096, 2048), "float32")], "v6e"),
-    "attention": Subject(functools.partial(attention, block=256), [((4, 1536, 128), "bfloat16")] * 3),
+    "norm": Subject(functools.partial(_NORM, rows=8), [((16384, 2048), "bfloat16")]),
+    "norm_7x": Subject(functools.partial(_NORM, rows=16), [((16384, 2048), "bfloat16")], "7x"),
+    "softmax": Subject(functools.partial(row_wise, rows=32, of_rows=jax.nn.softmax), [((16384, 1024), "float32")]),
+    "elementwise": Subject(functools.partial(elementwise, blocks=(64, 512)), [((8192, 4096), "float32")], "v6e"),
+    "attention": Subject(functools.partial(attention, block=256), [((8, 2048, 128), "bfloat16")] * 3),
     "causal_attention": Subject(
-        functools.partial(attention, block=256, causal=True), [((12, 1024, 128), "bfloat16")] * 3
+        functools.partial(attention, block=256, causal=True), [((16, 1024, 128), "bfloat16")] * 3
     ),
     "grouped_matmul": Subject(
         functools.partial(grouped_matmul, blocks=(128, 256)),
-        [((6, 1024, 512), "bfloat16"), ((6, 512, 1024), "bfloat16")],
+        [((16, 1024, 512), "bfloat16"), ((16, 512, 1024), "bfloat16")],
     ),
-    "manual_copies": Subject(functools.partial(manual_copies, rows=16), [((4096, 1024), "float32")]),
-    "inner_pipeline": Subject(functools.partial(inner_pipeline, rows=16), [((4096, 1024), "float32")]),
+    "manual_copies": Subject(functools.partial(manual_copies, rows=16), [((32768, 1024), "float32")]),
+    "inner_pipeline": Subject(functools.partial(inner_pipeline, rows=16), [((32768, 1024), "float32")]),
     "pipelined_matmul": Subject(functools.partial(pipelined_matmul, blocks=(256, 256, 256)), _square(1536)),
-    "inner_loop": Subject(functools.partial(inner_loop, rows=32, turns=24), [((4096, 512), "float32")]),
-    "two_kernels": Subject(two_kernels, _square(1536)),
+    "inner_loop": Subject(functools.partial(inner_loop, rows=32, turns=24), [((16384, 512), "float32")]),
+    "two_kernels": Subject(two_kernels, _square(2048)),
 }
