@@ -670,6 +670,8 @@ def accuracy(
     from hawkeye_mcp.accuracy import collect, command, table
 
     rows = command.chosen(tpu or ())
+    if write and (problem := command.not_writable(rows)):
+        raise typer.BadParameter(problem, param_hint="--write")
     features = anyio.run(collect.collect, rows, lambda line: typer.echo(line, err=True))
     if fit:
         models = command.fitted(rows, features)

@@ -6,7 +6,7 @@ from pathlib import Path
 from hawkeye_mcp import state
 from hawkeye_mcp.accuracy import scoring
 from hawkeye_mcp.accuracy.collect import Features
-from hawkeye_mcp.accuracy.rows import Row, rows, tokamax_version
+from hawkeye_mcp.accuracy.rows import EXTRA, Row, rows, tokamax_version
 from hawkeye_mcp.profiler import interval
 from hawkeye_mcp.profiler.timing import Model
 from hawkeye_mcp.versions import versions
@@ -25,6 +25,15 @@ def fitted(chosen: Sequence[Row], features: Mapping[str, Features]) -> dict[str,
 
 def scored(chosen: Sequence[Row], features: Mapping[str, Features]) -> scoring.Report:
     return scoring.report(chosen, features, versions(), tokamax_version())
+
+
+def not_writable(chosen: Sequence[Row]) -> str | None:
+    """Why intervals of these rows are not worth keeping."""
+    if tokamax_version() is None:
+        return f"intervals need the rows of tokamax, which is not installed: pip install {EXTRA}"
+    if len(chosen) < len(rows()):
+        return "intervals need all chips at once; leave out --chip"
+    return None
 
 
 def write(found: scoring.Report) -> Path:
