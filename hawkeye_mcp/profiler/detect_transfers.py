@@ -10,7 +10,6 @@ from hawkeye_mcp.profiler.view import Kernel, View, finding, size, us
 # fewer than SHORT_STEP_CYCLES may be, which only its stalls can tell.
 LATENCY_CYCLES = 1000
 SHORT_STEP_CYCLES = 4096
-REREAD = 1.3
 WAITS = 0.15
 NEARLY_FULL = 0.75
 
@@ -36,7 +35,7 @@ def rereads(view: View) -> Iterator[Finding]:
     for kernel in view.kernels:
         operands = [o for o in kernel.anatomy.operands if o.moved_bytes and o.array_bytes]
         worst = max(operands, key=lambda o: (o.moved_bytes or 0) - o.array_bytes, default=None)
-        if worst is None or worst.moved_bytes is None or worst.moved_bytes <= REREAD * worst.array_bytes:
+        if worst is None or worst.moved_bytes is None or worst.moved_bytes <= worst.array_bytes:
             continue
         waste_us = view.hbm_us(worst.moved_bytes - worst.array_bytes)
         if kernel.by_hbm:
@@ -228,18 +227,29 @@ def single_buffers(view: View) -> Iterator[Finding]:
 
 
 def waiting_by_hand(view: View) -> Iterator[Finding]:
-    """Async copies of the kernel's own that it waits for."""
+    """Async copies of the kernel's own that it waits for.
+
+    A predicted time supposes that transfers overlap as far as bandwidth allows. Where the schedule waits for about as
+    long as the copies take, they overlap with nothing, and the true time is longer than that.
+    """
     for kernel in view.kernels:
-        waits = kernel.waits
-        if kernel.anatomy.moves_by_hand and waits and waits > WAITS and not kernel.by_hbm:
-            yield finding(
-                f"Kernel {kernel.profile.name} waits {100 * waits:.0f} % of its cycles for copies that it starts itself: start the"
-                " next copy into a second buffer before waiting for this one.",
-                "kernels[].stalls",
-                waits,
-                waits * kernel.total_us,
-                "15_manual_dma",
-            )
+        waits = kernel.stall_share("DMA")
+        if not kernel.anatomy.moves_by_hand or not waits or waits <= WAITS or not kernel.schedule_us:
+            continue
+        waited_us, busy_us = waits * kernel.schedule_us, (1 - waits) * kernel.schedule_us
+        copies_us = view.hbm_us(sum(o.moved_bytes or 0 for o in kernel.anatomy.operands if o.space in ("any", "hbm")))
+        if waited_us >= 0.8 * copies_us:
+            costs_us = max(waited_us, copies_us) + busy_us - max(kernel.hbm_us, busy_us)
+        else:
+            costs_us = min(waited_us, kernel.us - view.least_us(kernel))
+        yield finding(
+            f"Kernel {kernel.profile.name} waits {100 * waits:.0f} % of its cycles for copies that it starts itself: start the"
+            " next copy into a second buffer before waiting for this one, so that it arrives while this one is computed.",
+            "kernels[].stalls",
+            waits,
+            costs_us * kernel.profile.calls,
+            "15_manual_dma",
+        )
 
 
 def long_waits(view: View) -> Iterator[Finding]:

@@ -54,9 +54,17 @@ CASES = {
         "kernels[].buffers.copies", 1151, "04_async_pipeline",
         lambda: view(kernel(us=3900.0, operands=[
             operand(copies=1, single_buffered=True, moved_bytes=17 * (64 << 20), array_bytes=17 * (64 << 20))]))),
-    "copies of its own that it waits for": (
+    "copies of its own that overlap with nothing": (  # 2000 us of waiting and 2000 of computing, one after the other
         "kernels[].stalls", 2000, None,
         lambda: view(_norm(moves_by_hand=True, stalls={"DMA read of operand 0": 0.5}), workload=NORM)),
+    "the same where bandwidth hides it from the prediction": (
+        "kernels[].stalls", 458, None,
+        lambda: view(_norm(moves_by_hand=True, us=1400.0, by_hbm=True, stalls={"DMA read of operand 0": 0.67},
+                           operands=[operand(space="any", array_bytes=512 << 20, moved_bytes=512 << 20)]), workload=NORM)),
+    "copies of its own that overlap with some work": (
+        "kernels[].stalls", 800, None,
+        lambda: view(_norm(moves_by_hand=True, stalls={"DMA read of operand 0": 0.2}, hbm_us=1300.0,
+                           operands=[operand(space="any", array_bytes=1 << 30, moved_bytes=1 << 30)]), workload=NORM)),
     "the highest precision": (
         "matmul passes", 13_251, "01_mxu_feed", lambda: view(kernel(us=16_000.0, matmuls=[MATMUL | {"passes": 6}]))),
     "no matmul": (
@@ -150,6 +158,16 @@ def test_a_few_per_cent_from_the_ceiling_no_cause_is_sought():
     assert _counters(diagnose(view(kernel(us=3200.0), counters=busy), ROWS))[0] == "counters.vector_spills"
 
 
+def test_spills_are_not_told_twice():
+    busy = counts(vector_spills=0.7, vector_stores=0.9, valu_ops=0.4)
+    assert "counters.vector_stores" not in _counters(diagnose(view(_norm(), workload=NORM, counters=busy), ROWS))
+
+
+def test_few_transcendentals_bind_nothing():
+    few = {"flops": 0, "vector_elements": 0, "transcendental_elements": 64 * 2**20 / 10}
+    assert "counters.eup_ops" not in _counters(diagnose(view(_norm(step=few), workload=NORM), ROWS))
+
+
 def test_the_worst_is_first_and_there_are_at_most_three():
     everything = kernel(
         us=16_000.0,
@@ -169,6 +187,7 @@ def test_the_worst_is_first_and_there_are_at_most_three():
     [
         view(kernel(us=2900.0, hbm_us=2000.0, operands=[operand(moved_bytes=20 * (64 << 20))])),  # hidden re-reads
         view(kernel(us=2900.0), outside_us=20.0),
+        view(kernel(us=3100.0), outside_us=70.0),
         view(kernel(us=2900.0, grid=(64, 64, 16), operands=[operand(overhang=1.05)])),
         view(_norm(us=1400.0, by_hbm=True, schedule_us=900.0), workload=NORM, counters=counts(valu_ops=0.9)),
         view(kernel(us=2900.0, grid=(2,))),
