@@ -125,8 +125,8 @@ def warm(tpu: str) -> dict[str, Any]:
 
 
 def count_point(artifact_b64: str, tpu: str, kernel: int, point: list[int]) -> dict[str, Any]:
-    """Cycles of one kernel of an artifact with one grid, and what it does in them; only in a "tracer" worker, which dumps
-    executed bundles."""
+    """Cycles of one kernel of an artifact with one grid, and what it does in them; only in a "walker" or "tracer", which
+    dump executed bundles."""
     from hawkeye_mcp import artifact
     from hawkeye_mcp.profiler import counting
 

@@ -394,7 +394,7 @@ async def open_judge(*, warm: str | None = None, limits: Limits | None = None) -
         "compiler": min(2, -(-most // 2)),
         "profiler": min(4, most),
     }
-    pools = {kind: WorkerPool(kind, size) for kind, size in {**sizes, "tracer": min(2, most)}.items()}
+    pools = {kind: WorkerPool(kind, size) for kind, size in {**sizes, "tracer": 1, "walker": 1}.items()}
     async with anyio.create_task_group() as tasks:
         sandboxes = SandboxPool(tasks, limits=limits)
         judge = Judge(sandboxes, pools)

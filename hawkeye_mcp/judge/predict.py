@@ -212,8 +212,11 @@ class Predictor:
 
     async def _traced(self, work: Work, kernel: dict[str, Any], number: int, at: int) -> bool:
         """Whether one compilation gave a point's cycles; if all is well, also what is done in them."""
+        steps = [math.prod(point) for point in kernel["points"]]
+        # of the longest grid the schedule is looked at too, which costs more
+        kind: Kind = "tracer" if steps.index(max(steps)) == at else "walker"
         try:
-            reply = await self._pools["tracer"].call(
+            reply = await self._pools[kind].call(
                 "count_point",
                 LIMITS_S["count"],
                 artifact_b64=work.artifacts["full"]["tpu"],

@@ -1,8 +1,9 @@
 """The inside of a worker process: one JSON request a line in, one JSON reply a line out.
 
 `python -m hawkeye_mcp.judge.service KIND` with KIND "verifier" (jax on the CPU), "compiler" (libtpu, nothing dumped),
-"profiler" (libtpu with its static profile), "tracer" (the profile and every executed bundle) or "device" (this
-machine's TPU itself). No candidate Python is ever in these processes: they see artifacts. They end when their stdin closes, also in the middle of a request.
+"profiler" (libtpu with its static profile), "walker" (the profile and every executed bundle), "tracer" (the static
+schedule too) or "device" (this machine's TPU itself). No candidate Python is ever in these processes: they see artifacts.
+They end when their stdin closes, also in the middle of a request.
 """
 
 import contextlib

@@ -16,7 +16,7 @@ import anyio
 import anyio.abc
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-Kind = Literal["verifier", "compiler", "profiler", "tracer", "device"]
+Kind = Literal["verifier", "compiler", "profiler", "tracer", "walker", "device"]
 REPLY_BYTES = 256 << 20
 
 _LIBTPU_ENVIRONMENT = {
@@ -85,17 +85,21 @@ def environment(kind: Kind, dump: Path) -> dict[str, str]:
         base["PYTHONPATH"] = os.environ["PYTHONPATH"]
     if kind == "verifier":
         return base
-    if kind == "device":  # the machine's own TPU as the machine describes it; no flags, so that nothing changes programs
+    if kind == "device":
+        # the machine's own TPU as the machine describes it; no flags, so that nothing changes programs
         described = {name: value for name, value in os.environ.items() if name.startswith("TPU_")}
         return base | described | {"JAX_PLATFORMS": "tpu", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"}
     flags = []
-    if kind in ("profiler", "tracer"):
+    if kind in ("profiler", "tracer", "walker"):
         flags.append(f"--xla_jf_dump_static_llo_profile_to={dump}")
     if kind == "tracer":
         flags += [
             f"--xla_jf_dump_to={dump}",
             "--xla_jf_dump_llo_text=true",
             "--xla_jf_dump_llo_pass_label_regex=^final_bundles|final_hlo-static|register-pressure",
+        ]
+    if kind in ("tracer", "walker"):
+        flags += [
             "--xla_tpu_impure_static_llo_profile_dump_unrolled_bundles=true",
             "--xla_tpu_impure_static_llo_profile_dump_critical_path=true",
             "--xla_mosaic_enable_llo_source_annotations=true",

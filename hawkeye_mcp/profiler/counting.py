@@ -1,10 +1,10 @@
-"""Inside a tracer worker: one kernel with one grid, every bundle of its run counted and every cycle accounted for.
+"""Inside a tracer or walker: one kernel with one grid, every bundle of its run counted and every cycle accounted for.
 
 All of it comes from dumps that libtpu writes beside its static profile; they are read and removed before the answer.
 """
 
-import contextlib
 import resource
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from hawkeye_mcp.candidate.tracer import KERNEL_FILE
 from hawkeye_mcp.chips import CHIPS
 from hawkeye_mcp.judge.compiler import compile_exported
 from hawkeye_mcp.profiler import critical_path, hlo, llo, schedule
+from hawkeye_mcp.profiler.addresses import Addresses
 from hawkeye_mcp.profiler.cutout import cut_out
 from hawkeye_mcp.profiler.mosaic import MosaicCall, mosaic_calls
 from hawkeye_mcp.profiler.static_profile import matmul_flops, split_axis
@@ -35,7 +36,7 @@ def count_point(
         source: the kernel file as the artifact names it.
 
     Returns:
-        "cycles" and "vmem_bytes", None where unknown; "look" (see `totals.Look`), or None and "note", which says why.
+        "cycles" and "vmem_bytes", None where unknown; "look" (read by `totals.run`), or None and "note", which says why.
     """
     resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_DUMP_BYTES, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
     llo.clear(dump)
@@ -55,35 +56,15 @@ def count_point(
 
 
 def _look(call: MosaicCall, op: hlo.Op, tpu: str, dump: Path, source: str) -> dict[str, Any]:
-    executed = llo.count_file(dump / f"{op.name}_bundles.txt")
+    addresses = Addresses()
+    executed = llo.count_file(dump / f"{op.name}_bundles.txt", addresses)
     if executed is None:
         raise Uncounted("libtpu dumped no bundles")
-    bundles = schedule.dump_of(dump, op.name, "final_bundles")
-    if bundles is None:
-        raise Uncounted("libtpu dumped no schedule")
-    with bundles.open("rb") as lines:
-        static = schedule.read(lines, source)
-    walk = critical_path.walk_file(dump / f"{op.name}_critical_path.txt", source, static.name_of)
+    walk = critical_path.walk_file(dump / f"{op.name}_critical_path.txt", source, addresses.name_of)
     if walk is None:
         raise Uncounted("libtpu dumped no critical path")
     if op.profile_cycles is not None and walk.cycles != op.profile_cycles:
         raise Uncounted(f"the critical path has {walk.cycles} cycles, the static profile {op.profile_cycles}")
-    slots = None
-    if table := schedule.dump_of(dump, op.name, "final_hlo-static-per-bundle-utilization"):
-        slots = schedule.read_slots(table.read_text("utf-8", "replace"))
-    pressure = None
-    with contextlib.suppress(OSError):
-        if dumped := schedule.dump_of(dump, op.name, "register-pressure"):
-            with dumped.open("rb") as file:
-                pressure = schedule.read_pressure(file.read(4096))
-    hot = schedule.hot_loop(static, executed, walk.issued, grid=bool(call.grid))
-    busy: dict[str, float] = {}
-    if slots:
-        used = slots.used()
-        for counter, column in schedule.BUSY_COLUMNS.items():
-            if static.units[counter]:
-                busy[counter] = used[column] / static.units[counter]
-    matmuls = static.units["mxu_matmuls"]
     return {
         "counts": {name: executed[name] for name in (*llo.NAMES, "unsized_transfers")},
         "cycles": walk.cycles,
@@ -92,11 +73,37 @@ def _look(call: MosaicCall, op: hlo.Op, tpu: str, dump: Path, source: str) -> di
         "places": [[place, cycles, walk.place_stalls[place]] for place, cycles in walk.places.items()],
         "before": walk.before,
         "after": walk.after,
-        "capacity": slots.capacity if slots else {},
-        "busy": busy,
-        "hot": None
-        if hot is None or slots is None
-        else {
+        "cores": CHIPS[tpu].cores if split_axis(call) is not None else 1,
+        "static": _static(call, op, dump, source, executed, walk.issued),
+    }
+
+
+def _static(
+    call: MosaicCall, op: hlo.Op, dump: Path, source: str, executed: Counter[str], issued: int
+) -> dict[str, Any] | None:
+    """What the dumps of the schedule tell, only in a worker that writes them."""
+    bundles = schedule.dump_of(dump, op.name, "final_bundles")
+    table = schedule.dump_of(dump, op.name, "final_hlo-static-per-bundle-utilization")
+    slots = schedule.read_slots(table.read_text("utf-8", "replace")) if table else None
+    if bundles is None or slots is None:
+        return None
+    with bundles.open("rb") as lines:
+        static = schedule.read(lines, source)
+    pressure = None
+    if dumped := schedule.dump_of(dump, op.name, "register-pressure"):  # there is none where pressure is low
+        with dumped.open("rb") as file:
+            pressure = schedule.read_pressure(file.read(4096))
+    used, hot = slots.used(), schedule.hot_loop(static, executed, issued, grid=bool(call.grid))
+    matmuls = static.units["mxu_matmuls"]
+    return {
+        "capacity": slots.capacity,
+        "busy": {
+            counter: used[column] / static.units[counter]
+            for counter, column in schedule.BUSY_COLUMNS.items()
+            if static.units[counter] and column in used
+        },
+        "hot": hot
+        and {
             "bundles": [hot[0].first, hot[0].last],
             "jumps": hot[1],
             "lines": hot[0].lines,
@@ -104,5 +111,4 @@ def _look(call: MosaicCall, op: hlo.Op, tpu: str, dump: Path, source: str) -> di
         },
         "pressure": pressure if pressure is not None else static.registers,
         "flops_per_matmul": matmul_flops(call) / matmuls if matmuls else 0.0,
-        "cores": CHIPS[tpu].cores if split_axis(call) is not None else 1,
     }

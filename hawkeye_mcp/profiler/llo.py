@@ -10,14 +10,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from hawkeye_mcp.profiler.addresses import Addresses, ends
+
 PIECE_BYTES = 4 << 20
 GRANULE_BYTES = 32  # of HBM, in which the dump gives the size of a transfer
 
 # A slot: its instruction's name, and whether it moves a vector register to or from a spill slot of VMEM.
 _SLOT = re.compile(rb"\n +(?:%\S+ = )?([a-z_]\S*)((?: \[vmem:\[#allocation\d+_spill\])?)")
-_TRANSFER = re.compile(rb"\n +(?:%\S+ = )?(dma\.[a-z]\S*) ([^\n]*)")
+_TRANSFER = re.compile(rb"\n +(?:%\S+ = )?(dma\.(?!done)[a-z]\S* [^\n]*)")
 _GRANULES = re.compile(rb"size_in_granules=\*/(\d+)")
-_NOTED_DIRECTION = re.compile(rb"/\* (\w+)-to-(\w+) \*/")  # of a "dma.general"
 _BRANCH = re.compile(rb"\n +(?:%\S+ = )?sbr\S* [^\n]*target = \$(\w+)")
 
 # The first prefix that fits names the counter; vector instructions beyond these are VALU work, the rest is scalar.
@@ -67,19 +68,20 @@ def kind_of(op: str) -> str:
     return "valu_ops" if op.startswith("v") else "scalar_ops"
 
 
-def count(pieces: Iterable[bytes]) -> Counter[str]:
+def count(pieces: Iterable[bytes], addresses: Addresses | None = None) -> Counter[str]:
     """Counters of one dump, each instruction as often as it was executed.
 
-    "unsized_transfers" counts transfers whose size is only known at run time and not in the bytes; "to REGION" counts
+    addresses: reads the same pieces along the way. "unsized_transfers" counts transfers whose size is only known at run time and not in the bytes; "to REGION" counts
     jumps taken to a region.
     """
     ops: Counter[tuple[bytes, bool]] = Counter()
     counts: Counter[str] = Counter()
     for piece in pieces:
         ops.update((op, bool(spill)) for op, spill in _SLOT.findall(piece))
-        for op, rest in _TRANSFER.findall(piece):
-            if not op.startswith(b"dma.done"):
-                counts.update(_traffic(op, rest))
+        for transfer in _TRANSFER.findall(piece):
+            counts.update(_traffic(transfer))
+        if addresses:
+            addresses.read(piece)
         counts.update(f"to {region.decode()}" for region in _BRANCH.findall(piece))
     for (op, spill), times in ops.items():
         kind = kind_of(op.decode("utf-8", "replace"))
@@ -91,15 +93,12 @@ def count(pieces: Iterable[bytes]) -> Counter[str]:
     return counts
 
 
-def _traffic(op: bytes, rest: bytes) -> dict[str, int]:
+def _traffic(transfer: bytes) -> dict[str, int]:
     """What a transfer adds to the counters: it may read HBM, write it, both, or neither."""
-    if noted := _NOTED_DIRECTION.search(rest):
-        source, target = noted[1], noted[2]
-    else:
-        source, _, target = op.removeprefix(b"dma.").partition(b"_to_")
-    size = _GRANULES.search(rest)
+    size = _GRANULES.search(transfer)
     if not size:
         return {"unsized_transfers": 1}
+    source, target = ends(transfer)
     moved = GRANULE_BYTES * int(size[1])
     return {"hbm_read_bytes": moved * (source == b"hbm"), "hbm_written_bytes": moved * (target == b"hbm")}
 
@@ -117,9 +116,9 @@ def pieces(path: Path, separator: bytes = b"\n") -> Iterator[bytes]:
         yield held
 
 
-def count_file(path: Path) -> Counter[str] | None:
+def count_file(path: Path, addresses: Addresses | None = None) -> Counter[str] | None:
     """Counters of one dump, or None if it is not there."""
-    return count(pieces(path)) if path.is_file() else None
+    return count(pieces(path), addresses) if path.is_file() else None
 
 
 def clear(folder: Path) -> None:

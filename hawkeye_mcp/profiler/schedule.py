@@ -1,4 +1,4 @@
-"""The static schedule of a kernel: its loops, what its transfers move, and how full its slots are.
+"""The static schedule of a kernel: its loops, and how full its slots are.
 
 Read from three dumps of one operation that are as long as the program, not as its run: the final bundles as text, a table
 of slots used in each bundle, and the register pressure. Their layout is undocumented; this is the only reader of them.
@@ -14,14 +14,6 @@ VECTOR_REGISTERS = 64  # the dumps of all chips name v0 to v63
 _DELAY_SLOTS = 4  # bundles after a jump that still run, as the dumps show
 
 _BUNDLE = re.compile(rb"^ +(?:0x)?([0-9a-f]+) +(?:[A-Z]{2})?: ")
-_DEFINED = re.compile(rb"%(s\d+)_s\d+ = ([^;{}]*)")
-_NAMED = re.compile(rb"%(s\d+)_")
-_OPERAND = re.compile(rb"inlined_call_operand\.\w+ \[shape: [^;]*?, index: (\d+), kind: (\w+)")
-_SPILLED = re.compile(rb"smem:\[(#allocation\d+_spill)\]")
-_STORED = re.compile(rb"= sst \[smem:\[(#allocation\d+_spill)\]\] %(s\d+)_")
-_TRANSFER = re.compile(rb"dma\.(?!done)[a-z]\S* [^\n;]*")
-_ADDRESSES = (b"hbm", b"src", b"dst")
-_FIELD = re.compile(rb"/\*(hbm|vmem|src|dst|size_in_granules|dst_syncflagno)=\*/(%s\d+_)?([^,\s]+)")
 _STARTS = re.compile(rb"[Ss]tart(?:/End empty)? region (\d+)")
 _JUMP = re.compile(rb"sbr\.rel [^;]*target = \$region(\d+)")
 _LOCATION = re.compile(rb'loc\("([^"]*)":(\d+):')
@@ -48,18 +40,12 @@ class Loop:
 
 @dataclass(frozen=True)
 class Schedule:
-    """transfers: what each transfer moves, by `key` of its instruction. loops: in the order of their starts.
-    registers: vector registers used. units: by counter how many instructions occupy a unit for more than one cycle, each
-    instruction once."""
+    """loops: in the order of their starts. registers: vector registers used. units: by counter how many instructions
+    occupy a unit for more than one cycle, each instruction once."""
 
-    transfers: dict[tuple[bytes, ...], str]
     loops: list[Loop]
     registers: int
     units: dict[str, int]
-
-    def name_of(self, instruction: bytes) -> str:
-        """ "DMA read of operand 0", from the text of an executed transfer."""
-        return self.transfers.get(key(instruction)) or f"DMA {_direction(instruction)}"
 
 
 @dataclass(frozen=True)
@@ -75,17 +61,9 @@ class Slots:
         return {name: sum(column) for name, column in zip(self.capacity, zip(*chosen, strict=True), strict=False)}
 
 
-def key(instruction: bytes) -> tuple[bytes, ...]:
-    """What stays the same of a transfer between the static schedule and its executions: registers and numbers."""
-    head = instruction.split(b"\n", 1)[0]
-    return (head.split(b" ", 1)[0], *(name + b"=" + value for name, _, value in _FIELD.findall(head)))
-
-
 def read(lines: Iterable[bytes], source: str) -> Schedule:
     """Read the dump of final bundles. source: the kernel file as the dump names it."""
     file = source.encode()
-    scalars = _Scalars()
-    transfers: list[bytes] = []
     starts: dict[str, int] = {}
     loops: list[tuple[int, int, str]] = []
     lines_at: list[tuple[int, int, int]] = []
@@ -97,8 +75,6 @@ def read(lines: Iterable[bytes], source: str) -> Schedule:
             at = int(bundle[1], 16)
         if at < 0:  # the legend
             continue
-        scalars.read(text)
-        transfers += _TRANSFER.findall(text)
         starts.update((region.decode(), at) for region in _STARTS.findall(text))
         for region in map(bytes.decode, _JUMP.findall(text)):
             if starts.get(region, at + 1) <= at:
@@ -109,12 +85,7 @@ def read(lines: Iterable[bytes], source: str) -> Schedule:
         registers = max(registers, *(int(n) + 1 for n in _REGISTER.findall(text)), 0)
         for counter, kind in _LONG.items():
             units[counter] += len(kind.findall(text))
-    names: dict[tuple[bytes, ...], set[str]] = {}
-    for instruction in transfers:
-        moved = {f"DMA {_direction(instruction)} of {array}" for array in scalars.arrays(instruction)}
-        names.setdefault(key(instruction), set()).update(moved)
     return Schedule(
-        {known_by: " or ".join(sorted(moved)) for known_by, moved in names.items() if moved},
         [
             Loop(first, last, region, _span([(lo, hi) for n, lo, hi in lines_at if first <= n <= last]))
             for first, last, region in sorted(loops)
@@ -122,44 +93,6 @@ def read(lines: Iterable[bytes], source: str) -> Schedule:
         registers,
         dict(units),
     )
-
-
-class _Scalars:
-    """From which operands of the kernel a scalar is computed, an address in HBM for example."""
-
-    def __init__(self) -> None:
-        self._from: dict[bytes, set[bytes]] = {}  # a scalar or a spill slot -> those that it is computed from
-        self._operands: dict[bytes, tuple[int, bool]] = {}  # number, and whether it is a result
-
-    def read(self, text: bytes) -> None:
-        for name, value in _DEFINED.findall(text):
-            self._from.setdefault(name, set()).update(_NAMED.findall(value) + _SPILLED.findall(value))
-            if operand := _OPERAND.search(value):
-                self._operands[name] = (int(operand[1]), operand[2] == b"output")
-        for slot, name in _STORED.findall(text):
-            self._from.setdefault(slot, set()).add(name)
-
-    def arrays(self, transfer: bytes) -> set[str]:
-        """ "operand 0", "result 0": what a transfer reads from or writes to in HBM."""
-        inputs = sum(not is_result for _, is_result in self._operands.values())
-        left = [name.strip(b"%_") for field, name, _ in _FIELD.findall(transfer) if field in _ADDRESSES]
-        seen: set[bytes] = set()
-        while left:
-            name = left.pop()
-            if name not in seen:
-                seen.add(name)
-                left += self._from.get(name, ())
-        found = {self._operands[name] for name in seen if name in self._operands}
-        return {f"result {number - inputs}" if is_result else f"operand {number}" for number, is_result in found}
-
-
-def _direction(instruction: bytes) -> str:
-    """ "read" from HBM, "write" to it, or "copy" between other places."""
-    op = instruction.split(b" ", 1)[0]
-    if op == b"dma.general":
-        return "copy"
-    source, _, target = op.removeprefix(b"dma.").partition(b"_to_")
-    return "read" if source == b"hbm" and target != b"hbm" else "write" if target == b"hbm" != source else "copy"
 
 
 def _span(lines: list[tuple[int, int]]) -> tuple[int, int] | None:

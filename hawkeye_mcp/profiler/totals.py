@@ -28,6 +28,7 @@ _SLOTS = {
     "vector_spills": "VSTORE:SPILL",
     "scalar_ops": "SALU",
 }
+_UNKNOWN: dict[str, Any] = {"capacity": {}, "busy": {}, "hot": None, "pressure": None, "flops_per_matmul": None}
 _COLUMNS = {column: counter for counter, column in _SLOTS.items()}
 
 
@@ -55,8 +56,9 @@ def run(plan: Mapping[str, Any], calls: int, source: str) -> Run | None:
     if any(look is None for look in looks):
         return None
     seen = [(weight, look) for weight, look in zip(plan["weights"], looks, strict=True) if look is not None]
-    # The longest grid shows best what the middle of the run is like.
+    # The longest grid shows best what the middle of the run is like; of it alone the static schedule was dumped.
     last = max(zip(plan["points"], seen, strict=True), key=lambda item: math.prod(item[0]))[1][1]
+    static = last["static"] or _UNKNOWN
     sums = _summed((weight, {"cycles": look["cycles"], "issued": look["issued"]}) for weight, look in seen)
     cycles, issued = sums["cycles"], min(sums["cycles"], sums["issued"])
     counts = {
@@ -69,7 +71,7 @@ def run(plan: Mapping[str, Any], calls: int, source: str) -> Run | None:
     steps = math.prod(plan["grid"])
     on_core = -(-steps // last["cores"])
     before, after = last["before"], last["after"]
-    slots, described = _slots(last, counts, issued)
+    slots, described = _slots(static, counts, issued, last["cores"])
     profile = KernelProfile(
         name=plan["name"],
         grid=plan["grid"],
@@ -88,14 +90,17 @@ def run(plan: Mapping[str, Any], calls: int, source: str) -> Run | None:
         hot_loop=described,
         slots=slots,
         registers=Registers(
-            pressure=last["pressure"],
+            pressure=static["pressure"],
             capacity=VECTOR_REGISTERS,
             spills=counts["vector_spills"],
             fills=counts["vector_fills"],
-        ),
+        )
+        if static["pressure"] is not None
+        else None,
     )
-    counts["mxu_flops"] = counts["mxu_matmuls"] * last["flops_per_matmul"]
-    return Run(profile, calls, counts, last["busy"], last["capacity"], last["cores"])
+    if static["flops_per_matmul"] is not None:
+        counts["mxu_flops"] = counts["mxu_matmuls"] * static["flops_per_matmul"]
+    return Run(profile, calls, counts, static["busy"], static["capacity"], last["cores"])
 
 
 def _summed(weighted: Iterable[tuple[float, Mapping[Any, float]]]) -> dict[Any, float]:
@@ -143,19 +148,19 @@ def _line(source: list[str], number: int) -> str:
     return source[number - 1].strip() if 0 < number <= len(source) else ""
 
 
-def _slots(look: Mapping[str, Any], counts: Mapping[str, float], issued: float) -> tuple[list[Slot], str]:
+def _slots(static: Mapping[str, Any], counts: Mapping[str, float], issued: float, cores: int) -> tuple[list[Slot], str]:
     """Slots of the hot loop, and which loop that is."""
-    capacity: dict[str, int] = look["capacity"]
+    capacity: dict[str, int] = static["capacity"]
     if not capacity or not issued:
         return [], ""
-    if hot := look["hot"]:
+    if hot := static["hot"]:
         first, last = hot["bundles"]
         used = {name: n / (last - first + 1) for name, n in hot["used"].items()}
         lines = f", lines {hot['lines'][0]} to {hot['lines'][1]}" if hot["lines"] else ""
         described = f"inner loop of {last - first + 1} bundles{lines}"
     else:
         per_bundle = {
-            column: counts.get(counter, 0.0) * look["busy"].get(counter, 1.0) / look["cores"] / issued
+            column: counts.get(counter, 0.0) * static["busy"].get(counter, 1.0) / cores / issued
             for column, counter in _COLUMNS.items()
         }
         used = {name: per_bundle.get(name, 0.0) for name in capacity}
@@ -192,20 +197,18 @@ def counters(runs: Sequence[Run], peaks: Mapping[str, float], us: float | None, 
     known: dict[str, tuple[float, str, float | None]] = {
         "executed_bundles": (sum(r.calls * (r.profile.executed_bundles or 0.0) for r in runs), "bundles", None),
         "stall_cycles": (sum(r.calls * (r.profile.stall_cycles or 0.0) for r in runs), "cycles", None),
-        "mxu_flops": (
-            total("mxu_flops"),
-            "FLOP",
-            min(1.0, total("mxu_flops") / (cycles * flops_per_cycle)) if cycles else None,
-        ),
     }
+    if all("mxu_flops" in r.counts for r in runs):
+        flops = total("mxu_flops")
+        known["mxu_flops"] = (flops, "FLOP", min(1.0, flops / (cycles * flops_per_cycle)) if cycles else None)
     for name in runs[0].counts if runs else ():
-        if name == "unsized_transfers":
+        if name in ("unsized_transfers", "mxu_flops"):
             continue
         if name.endswith("_bytes"):
             moved = total(name)
             of_peak = min(1.0, moved / (us * 1e-6 * peaks["hbm_bytes_per_s"])) if us else None
             known[name] = (moved, "bytes", of_peak)
-        elif name not in known:
+        else:
             known[name] = (total(name), "count", share(name))
     return {
         name: Count(

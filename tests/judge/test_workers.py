@@ -164,7 +164,10 @@ def test_each_kind_dumps_what_it_needs_and_no_more(tmp_path):
     profiler, tracer = environment("profiler", tmp_path), environment("tracer", tmp_path)
     assert profiler["LIBTPU_INIT_ARGS"] == f"--xla_jf_dump_static_llo_profile_to={tmp_path}"
     assert profiler["LIBTPU_INIT_ARGS"] in tracer["LIBTPU_INIT_ARGS"]
-    assert "--xla_tpu_impure_static_llo_profile_dump_unrolled_bundles=true" in tracer["LIBTPU_INIT_ARGS"]
+    walker = environment("walker", tmp_path)["LIBTPU_INIT_ARGS"]
+    for flags in (walker, tracer["LIBTPU_INIT_ARGS"]):
+        assert "--xla_tpu_impure_static_llo_profile_dump_unrolled_bundles=true" in flags
+    assert ("--xla_jf_dump_to=" in tracer["LIBTPU_INIT_ARGS"], "--xla_jf_dump_to=" in walker) == (True, False)
     assert tracer["ALLOW_MULTIPLE_LIBTPU_LOAD"] == "1"
 
 

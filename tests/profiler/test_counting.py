@@ -112,16 +112,20 @@ async def test_waiting_for_a_large_transfer_shows_by_name_and_line(tracer):
 async def test_the_inner_loop_is_the_hot_one_and_its_transcendentals_are_counted(tracer):
     look = await looked(tracer, "looped", [((512, 512), "float32")], [])
     assert look["counts"]["eup_ops"] == 512 * 512 // 1024
-    assert look["hot"]["jumps"] >= 15  # 64 turns, unrolled by at most four
-    assert look["hot"]["lines"][0] <= 26 <= look["hot"]["lines"][1]
-    assert 0 < look["hot"]["used"]["EUP"] <= look["hot"]["bundles"][1] - look["hot"]["bundles"][0] + 1
+    assert look["static"]["hot"]["jumps"] >= 15  # 64 turns, unrolled by at most four
+    assert look["static"]["hot"]["lines"][0] <= 26 <= look["static"]["hot"]["lines"][1]
+    assert (
+        0
+        < look["static"]["hot"]["used"]["EUP"]
+        <= look["static"]["hot"]["bundles"][1] - look["static"]["hot"]["bundles"][0] + 1
+    )
 
 
 @pytest.mark.anyio
 async def test_matmuls_are_known_by_their_flop(tracer):
     look = await looked(tracer, "multiplied", [((256, 1024), "bfloat16"), ((1024, 512), "bfloat16")], [])
-    assert look["counts"]["mxu_matmuls"] * look["flops_per_matmul"] == pytest.approx(2 * 256 * 1024 * 512)
-    assert look["busy"]["mxu_matmuls"] >= 1
+    assert look["counts"]["mxu_matmuls"] * look["static"]["flops_per_matmul"] == pytest.approx(2 * 256 * 1024 * 512)
+    assert look["static"]["busy"]["mxu_matmuls"] >= 1
 
 
 @pytest.mark.anyio
@@ -130,7 +134,18 @@ async def test_values_that_do_not_fit_the_registers_are_spilled(tracer, columns,
     look = await looked(tracer, "normalised", [((128, columns), "bfloat16")], [])
     assert (look["counts"]["vector_spills"] > 100) == spills
     assert (look["counts"]["vector_fills"] > 100) == spills
-    assert (look["pressure"] > 64) == spills
+    assert (look["static"]["pressure"] > 64) == spills
+
+
+@pytest.mark.anyio
+async def test_a_walker_sees_the_same_run_without_the_schedule(tracer):
+    inputs = [((1024, 512), "float32")]
+    pool = WorkerPool("walker")
+    try:
+        seen = await looked(pool, "doubled", inputs, [4])
+    finally:
+        await pool.close()
+    assert seen == await looked(tracer, "doubled", inputs, [4]) | {"static": None}
 
 
 @pytest.mark.anyio

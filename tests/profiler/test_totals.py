@@ -6,6 +6,12 @@ PEAKS = {"clock_hz": 1e9, "hbm_bytes_per_s": 1e12, "bf16_flops_per_s": 1e14, "ei
 SOURCE = "\n".join(f"    line {n}" for n in range(1, 30))
 
 
+STATIC = {
+    "capacity": {"MATMUL": 4, "VALU": 4, "VSTORE:SPILL": 1, "SALU": 2}, "busy": {"mxu_matmuls": 16.0}, "hot": None,
+    "pressure": 70, "flops_per_matmul": 2e4,
+}  # fmt: skip
+
+
 def look(steps, **changed):
     """What a run of this many steps shows: each step takes 100 cycles, 60 of them with issue."""
     counts = dict.fromkeys((*llo.NAMES, "unsized_transfers"), 0) | {
@@ -23,11 +29,7 @@ def look(steps, **changed):
         ],
         "before": 30,
         "after": 20,
-        "capacity": {"MATMUL": 4, "VALU": 4, "VSTORE:SPILL": 1, "SALU": 2},
-        "busy": {"mxu_matmuls": 16.0},
-        "hot": None,
-        "pressure": 70,
-        "flops_per_matmul": 2e4,
+        "static": STATIC,
         "cores": 1,
     }
     return known | changed
@@ -45,7 +47,7 @@ def plan(grid, *points, **changed):
     return known | changed
 
 
-SAMPLED = plan([100], ([4], -47.0, look(4)), ([6], 48.0, look(6)))
+SAMPLED = plan([100], ([4], -47.0, look(4, static=None)), ([6], 48.0, look(6)))
 
 
 def test_counts_of_short_grids_add_up_to_those_of_the_long_one():
@@ -111,7 +113,7 @@ def test_slots_of_the_whole_run_unless_an_inner_loop_takes_most_of_it():
         "lines": [3, 8],
         "used": {"MATMUL": 40, "VALU": 5, "VSTORE:SPILL": 0, "SALU": 4},
     }
-    kernel = totals.run(plan([], ([], 1.0, look(1, hot=hot))), 1, SOURCE).profile
+    kernel = totals.run(plan([], ([], 1.0, look(1, static=STATIC | {"hot": hot}))), 1, SOURCE).profile
     assert kernel.hot_loop == "inner loop of 10 bundles, lines 3 to 8"
     assert [(slot.used, slot.occupancy) for slot in kernel.slots] == [(4, 1), (0.5, 0.125), (0, 0), (0.4, 0.2)]
 
@@ -144,6 +146,14 @@ def test_counts_are_of_both_cores_that_share_a_grid_and_cycles_of_one():
     found = totals.counters([both], PEAKS, None, eight_bit=False)
     assert found["valu_ops"].per_step == 60
     assert found["valu_ops"].peak_share == pytest.approx(480 / (2 * 4 * 450))
+
+
+def test_without_the_static_schedule_what_it_alone_tells_is_unknown():
+    run = totals.run(plan([], ([], 1.0, look(1, static=None))), 1, SOURCE)
+    assert (run.profile.slots, run.profile.hot_loop, run.profile.registers) == ([], "", None)
+    found = totals.counters([run], PEAKS, 2.0, eight_bit=False)
+    assert (found["mxu_matmuls"].total, found["mxu_matmuls"].peak_share) == (10, None)
+    assert "mxu_flops" not in found
 
 
 @pytest.mark.parametrize("looks", [[look(4), None], [None, None]])
