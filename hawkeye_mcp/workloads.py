@@ -54,7 +54,10 @@ class Baseline(_Table):
 
 
 class Survives(_Table):
-    """A wrong program that this workload's test cannot tell, and why that is understood; see workload_check."""
+    """Wrong programs that this workload's test cannot tell, and why that is understood; see workload_check.
+
+    mutant: a name that `hawkeye workloads check` prints, or a pattern of names with * and ?.
+    """
 
     mutant: str
     reason: str

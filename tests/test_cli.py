@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from small_workloads import write
 from typer.testing import CliRunner
 
 from hawkeye_mcp import __version__, cli, clients, taxonomy, workloads
@@ -109,6 +110,35 @@ def test_workloads_as_text():
     listed = run("workloads", "list").stdout
     assert all(name in listed for name in workloads.names())
     assert run("workloads", "show", "8p_GEMM").stdout.rstrip("\n") == workloads.statement(workloads.load("8p_GEMM"))
+
+
+def test_a_new_workload_is_written_once_and_named_by_its_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = run("workloads", "new", "mine")
+    assert "hawkeye workloads check mine/" in said.stdout
+    assert json.loads(run("workloads", "show", "./mine/", "--json").stdout)["name"] == "mine"
+    (tmp_path / "mine" / "workload.toml").write_text("changed")
+    assert run("workloads", "new", "mine").exit_code == 1
+    assert (tmp_path / "mine" / "workload.toml").read_text() == "changed"
+    for name in ("8p_GEMM", "a b", "../mine"):
+        assert run("workloads", "new", name).exit_code == 2
+
+
+def test_a_check_reports_each_workload_and_exits_1_if_one_is_not_ok(tmp_path, monkeypatch):
+    monkeypatch.setenv("HAWKEYE_CACHE", str(tmp_path / "cache"))
+    good = write(tmp_path, "good")
+    faint = write(tmp_path, "faint", code={'(size["N"],)) * 0.5': '(size["N"],)) * 0.001'})
+    found = run("workloads", "check", good.reference, faint.reference, "--json")
+    assert found.exit_code == 1
+    first, second = json.loads(found.stdout)["workloads"]
+    assert (first["name"], first["ok"], second["name"], second["ok"]) == ("good", True, "faint", False)
+    assert [mutant["name"] for mutant in second["mutants"]["survived"]] == ["add 1: operand 0 alone"]
+    assert {"error", "gate", "failing"} <= second["mutants"]["survived"][0].keys()
+    assert "[2/2]" in found.stderr
+    shown = run("workloads", "check", good.reference)  # kept: at once
+    assert shown.exit_code == 0
+    assert "1 of 1 workloads are ok." in shown.stdout
+    assert run("workloads", "check", "--size", "huge").exit_code == 2
 
 
 def test_taxonomy_as_json():

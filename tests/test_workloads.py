@@ -1,7 +1,7 @@
-"""Each workload: its declaration is true, an honest bfloat16 program passes its gate, lazy ones do not."""
+"""Each workload's declaration is true, its draws have what the statement says, and programs fail that leave out a part
+which is more than one operation (of the others workload_check makes mutants)."""
 
 import importlib.util
-import math
 from functools import cache
 from types import ModuleType
 
@@ -16,84 +16,7 @@ from hawkeye_mcp.workloads import UnknownWorkload, load, statement
 
 NAMES = tuple(workloads.names())
 
-# Input and axis of which the last sixteenth is dropped from the contraction.
-CONTRACTIONS = {
-    "1p_Flash_Attention": [(0, 3)],
-    "8p_GEMM": [(0, 1)],
-    "9p_SwiGLU_MLP": [(0, 2), (3, 0)],
-    "11p_Megablox_GMM": [(0, 1)],
-    "13p_Cross_Entropy": [(0, 1)],
-    "41k_Gemm_Add_ReLU": [(0, 1)],
-    "50k_Matmul_GELU_Softmax": [(0, 1)],
-    "19k_Matmul_Subtract_Multiply_ReLU": [(0, 1)],
-    "20k_Gemm_Multiply_LeakyReLU": [(0, 1)],
-    "21k_Gemm_Divide_Sum_Scaling": [(0, 1)],
-    "23k_Matmul_Sum_Max_AvgPool_LogSumExp_LogSumExp": [(0, 1)],
-    "24k_Matmul_Scale_ResidualAdd_Clamp_LogSumExp_Mish": [(0, 1)],
-    "26k_restored": [(0, 1)],
-    "27k_Matmul_Mish_Mish": [(0, 1)],
-    "29k_Matmul_Swish_Sum_GroupNorm": [(0, 1)],
-    "30k_Matmul_Scaling_ResidualAdd": [(0, 1)],
-    "31k_Gemm_BatchNorm_GELU_ReLU": [(0, 1)],
-    "32k_Gemm_Sigmoid_LogSumExp": [(0, 1), (3, 1)],
-    "35k_Gemm_Scaling_Hardtanh_GELU": [(0, 1)],
-    "36k_Matmul_Sigmoid_Sum": [(0, 1)],
-    "37k_Matmul_Swish_Scaling": [(0, 1)],
-    "38k_Matmul_Dropout_Softmax": [(0, 1)],
-    "40k_Gemm_GroupNorm_Min_BiasAdd": [(0, 1)],
-    "42k_Gemm_Max_Subtract_GELU": [(0, 1)],
-    "43k_Gemm_BatchNorm_Scaling_Softmax": [(0, 1)],
-    "44k_Matmul_Divide_GELU": [(0, 1)],
-    "45k_Gemm_GroupNorm_Swish_Multiply_Swish": [(0, 1)],
-    "47k_Matmul_Add_Swish_Tanh_GELU_Hardtanh": [(0, 1)],
-    "48k_Matmul_BatchNorm_BiasAdd_Divide_Swish": [(0, 1)],
-    "49k_Matmul_AvgPool_GELU_Scale_Max": [(0, 1)],
-    "2p_GQA_Attention": [(0, 3)],
-    "3p_MLA_Attention": [(0, 2), (6, 0)],
-    "4p_Sparse_Attention": [(0, 3)],
-    "5p_Flex_Attention": [(0, 3)],
-    "6p_Paged_Attention": [(0, 2)],
-    "7p_Ragged_Paged_Attention": [(0, 2)],
-    "10p_Sparse_MoE": [(0, 2), (4, 1)],
-    "14p_Ragged_Dot": [(0, 2)],
-    "15p_RetNet_Retention": [(0, 3)],
-    "16p_Mamba2_SSD": [(0, 3)],
-    "17p_Triangle_Multiplication": [(0, 2)],
-    "18k_Conv2D_ReLU_BiasAdd": [(0, 1)],
-    "22k_Conv2d_InstanceNorm_Divide": [(0, 1)],
-    "25k_Conv3d_GroupNorm_Mean": [(0, 1)],
-    "28k_ConvTranspose3d_LayerNorm_GELU_Scaling": [(0, 1)],
-    "33k_Conv3d_Mish_Tanh": [(0, 1)],
-    "34k_Conv2d_Activation_BatchNorm": [(0, 1)],
-    "39k_Conv2d_GELU_GlobalAvgPool": [(0, 1)],
-    "46k_Conv2d_GroupNorm_Tanh_HardSwish_ResidualAdd_LogSumExp": [(0, 1)],
-}
-
-
-# What each parameter of a tail after a matmul or a convolution is when it is left out.
-NEUTRAL = dict.fromkeys(
-    ("bias", "linear_bias", "conv_bias", "b1", "b2", "in_bias", "ln_bias", "gn_bias", "bn_bias", "bn_mean"), 0
-) | {"add_value": 0, "beta": 0, "gamma": 1, "scale": 1, "multiply_weight": 1}
-NEUTRAL |= dict.fromkeys(("in_weight", "ln_weight", "gn_weight", "bn_weight", "bn_scale", "bn_var"), 1)
-# Subtracting a mean takes these away again, so that leaving them out is right; the last is drawn too small.
-UNNOTICED = {
-    ("22k_Conv2d_InstanceNorm_Divide", "conv_bias"),
-    ("26k_BMM_InstanceNorm_Sum_ResidualAdd_Multiply", "bias"),
-    ("26k_BMM_InstanceNorm_Sum_ResidualAdd_Multiply", "in_weight"),
-    ("28k_ConvTranspose3d_LayerNorm_GELU_Scaling", "conv_bias"),
-    ("31k_Gemm_BatchNorm_GELU_ReLU", "bias"),
-    ("50k_Matmul_GELU_Softmax", "bias"),
-}
-PARAMETERS = [
-    (name, array.name)
-    for name in NAMES
-    for array in load(name).inputs
-    if load(name).family.startswith(("matmul and", "convolution"))
-    if array.name in NEUTRAL and (name, array.name) not in UNNOTICED
-]
-
-
-_zeros, _ones = jnp.zeros_like, jnp.ones_like
+_zeros = jnp.zeros_like
 
 
 def _in_order(table):
@@ -107,21 +30,15 @@ LEFT_OUT = [
     ("3p_MLA_Attention", "rotated key", {3: lambda kv_down: kv_down.at[:, -64:].set(0)}),
     ("4p_Sparse_Attention", "scores", {0: _zeros}),
     ("5p_Flex_Attention", "scores", {0: _zeros}),
-    ("5p_Flex_Attention", "bias", {3: _zeros}),
     ("6p_Paged_Attention", "scores", {0: _zeros}),
-    ("6p_Paged_Attention", "last token", {3: lambda lengths: lengths - 1}),
     ("6p_Paged_Attention", "lengths", {3: lambda lengths: lengths * 0 + lengths.max()}),
     ("6p_Paged_Attention", "page table", {4: _in_order}),
     ("7p_Ragged_Paged_Attention", "scores", {0: _zeros}),
-    ("7p_Ragged_Paged_Attention", "last token", {2: lambda lengths: lengths - 1}),
     ("7p_Ragged_Paged_Attention", "page table", {3: _in_order}),
     ("10p_Sparse_MoE", "routing", {1: _zeros}),
     ("16p_Mamba2_SSD", "decay", {3: lambda a_log: a_log + 100}),
     ("16p_Mamba2_SSD", "memory", {3: lambda a_log: a_log - 8}),
-    ("17p_Triangle_Multiplication", "mask", {1: _ones}),
     ("17p_Triangle_Multiplication", "gates", {4: _zeros, 5: _zeros}),
-    ("17p_Triangle_Multiplication", "scale", {6: _ones}),
-    ("17p_Triangle_Multiplication", "output gate", {8: _zeros}),
 ]
 
 
@@ -181,40 +98,6 @@ def test_all_are_listed_in_numeric_order():
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("size", ["full", "check"])
-def test_declared_shapes_are_what_the_code_gives(name, size):
-    workload = load(name)
-    inputs, outputs, oracle = (jax.tree.leaves(tree) for tree in _shapes(name, size))
-    assert [(a.shape, str(a.dtype)) for a in inputs] == workload.shapes(workload.inputs, size)
-    assert [(a.shape, str(a.dtype)) for a in outputs] == workload.shapes(workload.outputs, size)
-    assert [(a.shape, str(a.dtype)) for a in oracle] == [(a.shape, "float32") for a in outputs]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_declared_work_is_that_of_the_full_size(name):
-    workload = load(name)
-    arrays = (*workload.inputs, *workload.outputs)
-    size_of = {"bfloat16": 2, "float32": 4, "int32": 4}
-    total = sum(math.prod(shape) * size_of[dtype] for shape, dtype in workload.shapes(arrays, "full"))
-    assert workload.least_bytes + workload.unread_bytes == total
-    formula = workload.flops_formula.split(",")[0]
-    assert workload.flops == eval(formula, {}, dict(workload.sizes["full"]))
-    assert set(workload.sizes["full"]) == set(workload.sizes["check"])
-    assert 0 < workload.baseline.at[0] < workload.baseline.at[1] < workload.sizes["full"][workload.baseline.axis]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_baseline_traces_at_its_reduced_sizes(name):
-    workload = load(name)
-    for reduced in workload.baseline.at:
-        dims = workload.sizes["full"] | {workload.baseline.axis: reduced}
-        inputs = jax.eval_shape(lambda key, dims=dims: _module(name).create_inputs(key, dims), jax.random.key(0))
-        outputs = jax.tree.leaves(jax.eval_shape(_module(name).workload, *inputs))
-        shapes = [tuple(dims[d] if isinstance(d, str) else d for d in out.shape) for out in workload.outputs]
-        assert [out.shape for out in outputs] == shapes
-
-
 def test_the_grouped_oracle_is_a_loop_over_groups_of_any_size():
     lhs, rhs, _ = _case("11p_Megablox_GMM", 1)[0]
     sizes = [0, 128, 1, 255, 200, 0, 127, 313]
@@ -223,55 +106,6 @@ def test_the_grouped_oracle_is_a_loop_over_groups_of_any_size():
     for group, (start, end) in enumerate(zip(ends - sizes, ends, strict=True)):
         want = np.asarray(lhs[start:end], np.float64) @ np.asarray(rhs[group], np.float64)
         np.testing.assert_allclose(out[start:end], want, atol=1e-4)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_honest_bfloat16_program_passes(name, seed):
-    assert _problem(name, _case(name, seed)[1], seed) is None
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_zeros_a_constant_and_another_draws_answer_fail(name):
-    honest, oracle = _case(name, 1)[1:]
-    assert "zero" in _problem(name, [np.zeros_like(out) for out in honest], 1) or honest[0].ndim == 0
-    # A scalar's own mean is the answer; the best guess without computing is the uniform distribution's loss.
-    guess = math.log(load(name).sizes["check"].get("V", 2))
-    constants = [np.full_like(out, ref.mean() if ref.ndim else guess) for out, ref in zip(honest, oracle, strict=True)]
-    assert _problem(name, constants, 1)
-    assert _problem(name, _case(name, 2)[1], 1)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_one_nan_and_a_stale_last_row_fail(name):
-    honest = _case(name, 1)[1]
-    with_nan = np.array(honest[0])
-    with_nan.reshape(-1)[-1:] = np.nan
-    assert "nan" in _problem(name, [with_nan, *honest[1:]], 1)
-    if honest[0].ndim:
-        stale = np.array(honest[0])
-        axis = load(name).tolerance.axis
-        (np.moveaxis(stale, axis, 0) if axis else stale.reshape(-1, stale.shape[-1]))[-1] = 0
-        assert _problem(name, [stale, *honest[1:]], 1)
-
-
-@pytest.mark.parametrize(("name", "which", "axis"), [(n, *c) for n, cs in CONTRACTIONS.items() for c in cs])
-def test_dropping_a_sixteenth_of_the_contraction_fails(name, which, axis):
-    inputs = list(_case(name, 1)[0])
-    length = inputs[which].shape[axis]
-    kept = jnp.arange(length) < length - max(1, length // 16)
-    shape = [length if i == axis else 1 for i in range(inputs[which].ndim)]
-    inputs[which] = inputs[which] * kept.reshape(shape).astype(inputs[which].dtype)
-    outputs = jax.tree.leaves(_run(name)(*inputs))
-    assert _problem(name, [np.asarray(out) for out in outputs], 1)
-
-
-@pytest.mark.parametrize(("name", "parameter"), PARAMETERS)
-def test_leaving_out_a_parameter_fails(name, parameter):
-    which = [array.name for array in load(name).inputs].index(parameter)
-    inputs = list(_case(name, 1)[0])
-    inputs[which] = jnp.full_like(inputs[which], NEUTRAL[parameter])
-    assert _problem(name, [np.asarray(_run(name)(*inputs))], 1)
 
 
 @pytest.mark.parametrize(("name", "what", "changes"), LEFT_OUT)

@@ -19,6 +19,10 @@ from hawkeye_mcp.workloads import Tolerance
 # Float64 copies are made of this many elements at a time: outputs at full size reach gigabytes.
 _BLOCK_ELEMENTS = 1 << 22
 
+# E is of a whole output, in which one wrong row or column of thousands would drown: none may be worse than this many
+# times the limit. XLA's own programs stay near the limit itself.
+_LINE_FACTOR = 5
+
 # The figures of an output that cannot be compared.
 _UNKNOWN: dict[str, Any] = {
     "error_e": None,
@@ -165,7 +169,10 @@ def _compare_one(
         expected=_finite(float(ref_rows[at])),
         actual=_finite(float(out_rows[at])),
     )
-    return error, _problem(error, out, float(ref_rows[at]), float(out_rows[at]), scan.mismatched, tolerance)
+    problem = _problem(error, out, float(ref_rows[at]), float(out_rows[at]), scan.mismatched, tolerance)
+    if not problem and tolerance.metric == "E":
+        problem = _line_problem(error, worst_lines(out, ref, tolerance.axis), tolerance)
+    return error, problem
 
 
 def _problem(
@@ -195,6 +202,45 @@ def _problem(
         return f"Output {error.index} is {what}: it does not depend on the inputs. {measured}. {element}"
     near = decisive is not None and decisive <= 5 * tolerance.limit
     return f"Output {error.index}: {measured}. {element} {_ROUNDING if near else _MISSING_WORK}"
+
+
+def worst_lines(out: NDArray[np.generic], ref: NDArray[np.generic], axis: int) -> list[tuple[int, int, float]]:
+    """(axis, index, error) of the worst line across the first axis and across the last, of those longer than 1.
+
+    A line is all that shares one index: a row or a column of a matrix. Its error is the norm of its differences over
+    that of its own ref - mean of ref over `axis`, or of an average line's if that is more: lines that are small anyway
+    hang on roundings of what they cancel from.
+    """
+    longer = [number for number, length in enumerate(out.shape) if length > 1]
+    if len(longer) < 2:  # each line is one element
+        return []
+    values: NDArray[Any] = ref
+    mean = np.mean(values, axis=axis, keepdims=True, dtype=np.float64, where=np.isfinite(values))
+    outs, refs, means = out.squeeze(), ref.squeeze(), np.broadcast_to(mean, ref.shape).squeeze()
+    first, last = outs.shape[0], outs.shape[-1]
+    wrong, right = (np.zeros(first), np.zeros(last)), (np.zeros(first), np.zeros(last))
+    for rows in _blocks(first, out.size // first):
+        expected = _finite_part(refs[rows])
+        for totals, squares in ((wrong, _finite_part(outs[rows]) - expected), (right, expected - means[rows])):
+            squares **= 2
+            totals[0][rows] = squares.reshape(len(squares), -1).sum(axis=1)
+            totals[1][:] += squares.reshape(-1, last).sum(axis=0)
+    found = []
+    for number, errors, spreads in zip((longer[0], longer[-1]), wrong, right, strict=True):
+        scale = np.maximum(spreads, spreads.mean())
+        ratio = np.sqrt(np.divide(errors, scale, out=np.zeros_like(errors), where=scale > 0))
+        found.append((number, int(ratio.argmax()), float(ratio.max())))
+    return found
+
+
+def _line_problem(error: OutputError, lines: list[tuple[int, int, float]], tolerance: Tolerance) -> str | None:
+    for axis, index, value in lines:
+        if value > _LINE_FACTOR * tolerance.limit:
+            return (
+                f"Output {error.index}: index {index} along axis {axis} differs by {_number(value)} of its spread, "
+                f"limit {_number(_LINE_FACTOR * tolerance.limit)}. {_MISSING_WORK}"
+            )
+    return None
 
 
 def _blocks(rows: int, width: int) -> Iterator[slice]:

@@ -4,6 +4,7 @@ import random
 import resource
 import time
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 import jax
@@ -12,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hawkeye_mcp import workloads
+from hawkeye_mcp.chips import TPUS
 from hawkeye_mcp.judge import correctness
 from hawkeye_mcp.judge.verify import module_of
-from hawkeye_mcp.workload_check import mutants
+from hawkeye_mcp.profiler import static_profile
+from hawkeye_mcp.workload_check import declaration, mutants
 from hawkeye_mcp.workload_check.power import power
 from hawkeye_mcp.workload_check.program import flatten
-from hawkeye_mcp.workload_check.report import Checked, Honest, Mutant, Mutants
+from hawkeye_mcp.workload_check.report import Checked, Honest, Mutant, Mutants, Roof
 from hawkeye_mcp.workloads import Workload
 
 SEEDS = (1, 2, 3)
@@ -35,19 +38,22 @@ def check(workload: str, size: workloads.Size) -> dict[str, Any]:
     began = time.monotonic()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     declared = workloads.find(workload)
-    found = _Audit(declared, size).run()
+    found = Audit(declared, size).run()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return found.model_copy(update={"seconds": round(time.monotonic() - began, 2), "peak_bytes": peak}).model_dump(
         mode="json"
     )
 
 
-class _Audit:
+class Audit:
     """One workload at one size, with the draws and the right answers that every step needs."""
 
     def __init__(self, declared: Workload, size: workloads.Size) -> None:
         self.declared, self.size = declared, size
         module = module_of(declared.reference)
+        self.misdeclared = list(declaration.problems(declared, module))
+        if self.misdeclared:
+            return
         dims = dict(declared.sizes[size])
         self.seeds = SEEDS if size == "check" else SEEDS[:1]
         self.workload = module.workload
@@ -57,6 +63,8 @@ class _Audit:
         self.expected = [_arrays(oracle(*inputs)) for inputs in self.draws]
 
     def run(self) -> Checked:
+        if self.misdeclared:
+            return self._told([], Mutants(caught=[], survived=[], allowed=[], equivalent=[]), None, self.misdeclared)
         honest = [Honest(name="jitted", **self._worst(jax.jit(self.workload)))]
         carried = None
         told = Mutants(caught=[], survived=[], allowed=[], equivalent=[])
@@ -64,13 +72,16 @@ class _Audit:
             honest += self._variants()
             carried = power(self.expected[0], self.expected[1], self.declared.tolerance)
             told = self._mutants(honest[0])
-        problems = list(self._problems(honest, told, carried))
+        return self._told(honest, told, carried, list(self._problems(honest, told, carried)))
+
+    def _told(self, honest: list[Honest], told: Mutants, carried: float | None, problems: list[str]) -> Checked:
         return Checked(
             name=self.declared.name,
             ok=not problems,
             size=self.size,
             gate=self.declared.tolerance.gate,
-            seeds=list(self.seeds),
+            seeds=[] if self.misdeclared else list(self.seeds),
+            roofline={tpu: _roof(self.declared, tpu) for tpu in TPUS},
             power=carried,
             honest=honest,
             mutants=told,
@@ -79,19 +90,18 @@ class _Audit:
         )
 
     def _variants(self) -> list[Honest]:
+        """Right programs that round otherwise, on the first draw."""
         program = flatten(self.workload, self.draws[0])
-        return [
-            Honest(name="in float32", **self._worst(lambda *inputs: self.workload(*_widened(inputs)))),
-            Honest(
-                name="contractions in two halves",
-                **self._worst(jax.jit(lambda *inputs: mutants.split(program, inputs))),
-            ),
-        ]
+        found = [Honest(name="in float32", **self._worst(lambda *inputs: self.workload(*_widened(inputs)), 1))]
+        if any(step.primitive in mutants.SPLIT for step in program.steps):
+            halves = jax.jit(lambda *inputs: mutants.split(program, inputs))
+            found.append(Honest(name="contractions in two halves", **self._worst(halves, 1)))
+        return found
 
-    def _worst(self, function: Any) -> dict[str, Any]:
-        errors = [
-            self._error(_arrays(function(*inputs)), ref) for inputs, ref in zip(self.draws, self.expected, strict=True)
-        ]
+    def _worst(self, function: Any, draws: int | None = None) -> dict[str, Any]:
+        """The largest error over the first draws, or all."""
+        pairs = list(zip(self.draws, self.expected, strict=True))[:draws]
+        errors = [self._error(_arrays(function(*inputs)), ref) for inputs, ref in pairs]
         known = [error for error, _, _ in errors if error is not None]
         return {"error": max(known) if len(known) == len(errors) else None, "ok": not any(e[2] for e in errors)}
 
@@ -112,7 +122,6 @@ class _Audit:
             *mutants.of_inputs(program, values, names, self.draws[0], self.draws[1]),
             *_some(list(mutants.of_program(program, values))),
         ]
-        reasons = {entry.mutant: entry.reason for entry in self.declared.survives}
         told = Mutants(caught=[], survived=[], allowed=[], equivalent=[])
         gate = self.declared.tolerance.gate
         for mutant in generated:
@@ -127,7 +136,7 @@ class _Audit:
                 gate=gate,
                 failing=failing,
                 line=mutant.line,
-                reason=reasons.get(mutant.name, ""),
+                reason=self._reason(mutant.name),
             )
             if problem:
                 told.caught.append(found)
@@ -138,6 +147,11 @@ class _Audit:
             else:
                 told.survived.append(found)
         return told
+
+    def _reason(self, mutant: str) -> str:
+        """Why workload.toml says that a mutant may survive, or nothing."""
+        fitting = (entry.reason for entry in self.declared.survives if fnmatchcase(mutant, entry.mutant))
+        return next(fitting, "")
 
     def _equivalent(self, outputs: Outputs, right: Outputs, honest: Honest) -> bool:
         difference = self._error([np.asarray(out, np.float32) for out in outputs], right)[0]
@@ -172,11 +186,17 @@ class _Audit:
             )
         for mutant in told.survived:
             yield f"{mutant.name} passes ({mutant.error} within {limit}): change the inputs or narrow the gate"
-        generated = {m.name for m in told.allowed}
         if self.size == "check":
             for entry in self.declared.survives:
-                if entry.mutant not in generated:
+                if not any(fnmatchcase(mutant.name, entry.mutant) for mutant in told.allowed):
                     yield f"[[survives]] names {entry.mutant!r}, which does not survive or does not exist: remove it"
+
+
+def _roof(declared: Workload, tpu: str) -> Roof:
+    peaks = static_profile.peaks(tpu)
+    flops_us = declared.flops / peaks["bf16_flops_per_s"] * 1e6
+    bytes_us = declared.least_bytes / peaks["hbm_bytes_per_s"] * 1e6
+    return Roof(bound="FLOPs" if flops_us > bytes_us else "bytes", least_us=max(flops_us, bytes_us))
 
 
 def _some(generated: list[mutants.Mutant]) -> list[mutants.Mutant]:

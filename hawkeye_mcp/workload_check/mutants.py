@@ -30,6 +30,7 @@ _OTHER_COMPARISON = {"lt": "le", "le": "lt", "gt": "ge", "ge": "gt"}
 # What a reduction must be given where nothing is to be counted.
 _NEUTRAL: dict[str, float] = {"reduce_sum": 0, "reduce_max": -np.inf, "reduce_min": np.inf, "reduce_prod": 1}
 _ALONG_AN_AXIS = {"cumsum", "cummax", "cummin", "cumprod", "cumlogsumexp"}
+SPLIT = ("dot_general", "ragged_dot_general")
 _SHARE = 16  # a sixteenth is left out
 
 
@@ -242,7 +243,7 @@ def split(program: Program, inputs: Sequence[Any]) -> list[Any]:
     values: Values = dict(program.constants) | dict(zip(program.inputs, inputs, strict=True))
     for step in program.steps:
         operands = [values[i] for i in step.inputs]
-        halves = step.primitive in ("dot_general", "ragged_dot_general") and _halves(step, operands)
+        halves = step.primitive in SPLIT and _halves(step, operands)
         values |= zip(step.outputs, halves or step.run(operands), strict=True)
     return [values[number] for number in program.outputs]
 

@@ -45,6 +45,13 @@ class Fit(_Model):
     words: str = ""
 
 
+class Roof(_Model):
+    """What a chip's peaks allow: the least time of the workload at full size, and which peak says so."""
+
+    bound: str = Field(description="FLOPs or bytes.")
+    least_us: float
+
+
 class Checked(_Model):
     """The audit of one workload. problems: why it is not ok, in words."""
 
@@ -52,10 +59,13 @@ class Checked(_Model):
     ok: bool
     size: Size
     gate: str = Field(description="What the judge demands: metric and limit.")
-    seeds: list[int] = Field(description="Draws: the first for mutants, the second for replays, all for honest runs.")
+    seeds: list[int] = Field(
+        description="Draws: the first for mutants, the second for replays, all for the workload itself."
+    )
     power: float | None = Field(description="Share of output elements that carry the verdict.")
     honest: list[Honest]
     mutants: Mutants
+    roofline: dict[str, Roof] = Field({}, description="By chip.")
     fits: list[Fit] = []
     broken: bool = Field(False, description="The check did not come to an end; nothing is known but problems.")
     seconds: float = Field(description="Wall time of the check of this workload.")

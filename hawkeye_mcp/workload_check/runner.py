@@ -18,6 +18,7 @@ from hawkeye_mcp.versions import versions
 from hawkeye_mcp.workload_check.report import Checked, Fit, Mutants
 from hawkeye_mcp.workloads import Size, Workload
 
+_CHECKING = ("audit", "declaration", "mutants", "power", "program", "report")  # what a result depends on
 LIMIT_S = 1800.0  # of one workload; minutes on two idle cores at full size, seconds at the check size
 _AT_ONCE: dict[Size, int] = {"check": 2, "full": 1}  # a workload at full size may take half of a machine's memory
 FULL_SIZE_CHIPS = ("v5e", "v6e")  # the least memory, and twice that
@@ -57,7 +58,7 @@ def known(workload: Workload, size: Size) -> Checked | None:
 
 def _path(workload: Workload, size: Size) -> Path:
     digest = hashlib.sha256(json.dumps(versions().model_dump(), sort_keys=True).encode())
-    sources = [*sorted(Path(__file__).parent.glob("*.py")), Path(correctness.__file__)]
+    sources = [Path(__file__).with_name(f"{name}.py") for name in _CHECKING] + [Path(correctness.__file__)]
     for path in (*sources, workload.folder / "workload.py", workload.folder / "workload.toml"):
         digest.update(path.read_bytes())
     root = Path(os.environ.get("HAWKEYE_CACHE") or platformdirs.user_cache_dir("hawkeye-mcp"))
@@ -73,7 +74,7 @@ async def _check(workload: Workload, size: Size) -> Checked:
     if size == "check":
         return found
     fits = [await _fit(workload, tpu) for tpu in FULL_SIZE_CHIPS]
-    problems = found.problems + [problem for fit in fits if (problem := _undeclared(workload, fit))]
+    problems = found.problems + [problem for fit in fits if (problem := undeclared(workload, fit))]
     return found.model_copy(update={"fits": fits, "problems": problems, "ok": not problems})
 
 
@@ -116,7 +117,7 @@ async def _fit(workload: Workload, tpu: str) -> Fit:
     return Fit(tpu=tpu, fits=True)
 
 
-def _undeclared(workload: Workload, fit: Fit) -> str:
+def undeclared(workload: Workload, fit: Fit) -> str:
     """What is wrong between what the compiler says and what workload.toml does, or nothing."""
     declared = fit.tpu in workload.does_not_fit
     if fit.fits and declared:

@@ -2,7 +2,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from hawkeye_mcp.judge.correctness import compare, merge
+from hawkeye_mcp.judge.correctness import compare, merge, worst_lines
 from hawkeye_mcp.workloads import Tolerance
 
 E = Tolerance(metric="E", limit=0.01, reason="test")
@@ -195,6 +195,42 @@ def test_large_outputs_are_scanned_block_by_block_with_the_same_result(monkeypat
     assert blocked.error_e == pytest.approx(whole_clean.error_e)
     assert blocked.error_r == pytest.approx(whole_clean.error_r)
     assert blocked.failing_fraction == whole_clean.failing_fraction
+
+
+@pytest.mark.parametrize(
+    ("where", "said"), [(np.s_[:, -1], "index 2047 along axis 1"), (np.s_[-1], "index 255 along axis 0")]
+)
+def test_one_wrong_line_of_thousands_is_seen_though_the_whole_is_within_e(where, said):
+    tolerance = E.model_copy(update={"limit": 0.1})
+    ref, stale = _reference((256, 2048)), _reference((256, 2048), seed=1)
+    out = ref.copy()
+    out[where] = stale[where]
+    error, problem = _compare(out, ref, tolerance)
+    assert error.error_e < 0.1
+    assert said in problem
+    assert "limit 0.5" in problem
+
+
+def test_lines_that_are_small_or_large_anyway_may_round_as_the_whole_does():
+    ref = _reference((256, 64))
+    ref[:, 0] *= 1e-6  # its error is of roundings elsewhere
+    ref[:, 1] *= 30
+    out = ref * 1.003
+    out[:, 0] += 0.004 * np.abs(ref[:, 2])
+    assert _compare(out.astype(np.float32), ref)[1] is None
+
+
+def test_lines_are_across_the_first_and_last_axis_longer_than_one():
+    ref = np.zeros((1, 4, 3, 1), np.float32)
+    ref[0, :, :, 0] = np.arange(12).reshape(4, 3)
+    out = ref.copy()
+    out[0, 2, 1] += 1.0
+    lines = worst_lines(out, ref, 1)
+    spread = np.array([3 * 4.5**2, 3 * 1.5**2, 3 * 1.5**2, 3 * 4.5**2])
+    assert [line[:2] for line in lines] == [(1, 2), (2, 1)]
+    assert lines[0][2] == pytest.approx(1 / np.sqrt(spread.mean()))  # that of its own line is less
+    assert lines[1][2] == pytest.approx(1 / np.sqrt(spread.sum() / 3))
+    assert worst_lines(out[0, :, 0], ref[0, :, 0], 0) == []  # of one column each line is an element
 
 
 def test_merge_keeps_the_worst_of_every_figure_and_the_worst_element():
