@@ -8,15 +8,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hawkeye_mcp.accuracy import fitting, predicting
 from hawkeye_mcp.accuracy.collect import Features
-from hawkeye_mcp.accuracy.rows import Row
+from hawkeye_mcp.accuracy.rows import SHORT_US, Row
 from hawkeye_mcp.evaluation import Versions
 from hawkeye_mcp.profiler import interval
 from hawkeye_mcp.profiler.interval import Class
 from hawkeye_mcp.profiler.timing import DATASHEET, MODELS, Model
 
 Half = Literal["fit", "held_out"]
-# Wall clock of a call this short is mostly dispatch.
-SHORT_US = 300.0
+_CAUSE = 100  # characters of a reason that tell causes apart; what follows names the row's arrays
 
 
 class _Base(BaseModel):
@@ -85,7 +84,8 @@ def report(rows: Sequence[Row], features: Mapping[str, Features], versions: Vers
     reasons: dict[str, int] = {}
     for row in found:
         if row.status == "not_covered":
-            reasons[row.reason or ""] = reasons.get(row.reason or "", 0) + 1
+            cause = " ".join((row.reason or "").split())[:_CAUSE]
+            reasons[cause] = reasons.get(cause, 0) + 1
     return Report(
         scored=score(good, "held_out"),
         fit=score(good, "fit"),

@@ -39,6 +39,8 @@ def test_the_notebook_s_rows_need_no_tokamax(monkeypatch):
     assert json.loads(relu.spec) == {"m": 4096, "k": 4096, "n": 4096, "relu": True}
     assert json.loads(relu.config) == {"block_m": 512, "block_k": 1024, "block_n": 1024}
     assert [row.implementation for row in found if row.id == "jaxdoc-8"] == ["xla"]
+    sides = {json.loads(row.spec)["m"]: row.split for row in found}
+    assert {sides[4096], sides[8192]} == {"fit", "held_out"}  # the shortest, which is not scored, takes no side
 
 
 def test_the_median_of_the_times_is_what_was_measured(tokamax):

@@ -83,9 +83,9 @@ def test_wall_clock_is_scored_without_dispatch_and_short_calls_not_at_all():
 
 def test_what_could_not_be_covered_says_why_and_is_not_scored():
     made, found = rows(("a", 100.0, 110.0), ("b", 200.0, 1.0), ("c", 200.0, 1.0))
-    result = report(made, {"a": found["a"], "b": {"reason": "it aborts"}})
+    result = report(made, {"a": found["a"], "b": {"reason": "it aborts on x"}})
     assert [row.status for row in result.rows] == ["scored", "not_covered", "not_covered"]
-    assert result.not_covered == {"it aborts": 1, "it was not predicted yet": 1}
+    assert result.not_covered == {"it aborts on x": 1, "it was not predicted yet": 1}
     assert result.scored.n == 1
     text = json.loads(result.model_dump_json(by_alias=True))
     assert text["rows"][0]["class"] == "large_blocks"
