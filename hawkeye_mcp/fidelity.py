@@ -84,7 +84,7 @@ async def _row(pool: WorkerPool, name: str) -> Row:
     try:
         await pool.call("warm", 120.0, tpu=row.tpu)
         kernels = (await pool.call("plan", 60.0, **subject))["kernels"]
-        row.steps = sum(math.prod(kernel["grid"]) for kernel in kernels)
+        row.steps = sum(_steps(kernel) for kernel in kernels)
         row.sampled_steps = sum(math.prod(point) for kernel in kernels for point in kernel["points"])
         row.sampled_cycles, row.sampled_s = await _timed(_sampled(pool, subject, kernels))
         row.full_cycles, row.full_s = await _timed(_whole(pool, subject, kernels))
@@ -95,6 +95,12 @@ async def _row(pool: WorkerPool, name: str) -> Row:
     row.time_ratio = row.full_s / row.sampled_s
     row.note = "; ".join(note for kernel in kernels for note in kernel["notes"])
     return row
+
+
+def _steps(kernel: dict[str, Any]) -> int:
+    """Of the whole run: weights reproduce any sum over its steps, and so their number."""
+    points = zip(kernel["weights"], kernel["points"], strict=True)
+    return int(0.5 + sum(weight * math.prod(point) for weight, point in points))
 
 
 async def _timed(cycles: Awaitable[float]) -> tuple[float, float]:

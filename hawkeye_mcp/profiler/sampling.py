@@ -111,16 +111,16 @@ def _repeats(turns: Sequence[object]) -> int | None:
 
 
 def _candidates(grid: tuple[int, ...], cut: list[int], depth: int, pace: Pace, most_steps: int) -> Iterator[Plan]:
-    in_step = (_in_step(grid, cut, depth, period) for period in PERIODS)
-    if pace is not Pace.SHORT:
-        yield _apart(grid, cut, depth, pace)
-        yield from filter(None, in_step)
-        return
-    for at, found in enumerate(in_step):
-        if found and (at or found.steps <= most_steps):
+    affordable: list[Plan] = []
+    if pace is Pace.SHORT:
+        in_step = (_in_step(grid, cut, depth, PERIODS[0]), _innermost_in_step(grid, cut, depth))
+        affordable = [found for found in in_step if found and found.steps <= most_steps]
+        pace = Pace.MIDDLING
+    yield from affordable or [_apart(grid, cut, depth, pace)]
+    # asked for only where blocks rest for longer, and then whatever they cost
+    for period in PERIODS:
+        if (found := _in_step(grid, cut, depth, period)) and found not in affordable:
             yield found
-        elif not at:
-            yield _apart(grid, cut, depth, Pace.MIDDLING)
 
 
 def _apart(grid: tuple[int, ...], cut: list[int], depth: int, pace: Pace) -> Plan:
@@ -164,6 +164,21 @@ def _in_step(grid: tuple[int, ...], cut: list[int], depth: int, period: int) -> 
         if all(base[axis] + growth[axis] <= grid[axis] for axis in modelled) and (best is None or steps < best[0]):
             best = (steps, list(base), dict(growth))
     return _solved(grid, cut, [*modelled, inner], *best[1:]) if best else _in_step(grid, [inner], depth, period)
+
+
+def _innermost_in_step(grid: tuple[int, ...], cut: list[int], depth: int) -> Plan | None:
+    """Whole periods along the innermost axis alone, most of the waits' pattern for fewer steps."""
+    *outer, inner = cut
+    if not outer:
+        return None
+    kept = math.prod(n for axis, n in enumerate(grid) if axis not in cut)
+    base = [n if axis not in cut else 2 for axis, n in enumerate(grid)]
+    growth = dict.fromkeys(cut, 2) | {inner: PERIODS[0] // math.gcd(PERIODS[0], kept)}
+    base[inner] += (grid[inner] - 2) % growth[inner]
+    if base[inner] + growth[inner] > grid[inner]:
+        base[inner] = grid[inner]
+        return _solved(grid, outer, outer[-(depth - 1) :], base, growth)
+    return _solved(grid, cut, cut[-depth:], base, growth)
 
 
 def _solved(

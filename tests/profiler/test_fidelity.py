@@ -12,8 +12,8 @@ from hawkeye_mcp.fidelity import Fidelity, Row, UnknownKernel, fidelity
 from hawkeye_mcp.profiler.fidelity_kernels import SUBJECTS
 from hawkeye_mcp.versions import versions
 
-# bound by latency, two cores, waits in threes, an inner pipeline whose rows end in a store, a causal mask
-NAMES = ("matmul_128", "matmul_two_cores", "elementwise", "pipelined_matmul", "causal_attention")
+# two cores, waits in threes, an inner pipeline whose rows end in a store, a causal mask
+NAMES = ("matmul_two_cores", "elementwise", "pipelined_matmul", "causal_attention")
 
 
 @pytest.mark.anyio
@@ -24,16 +24,14 @@ async def test_sampled_cycles_are_within_one_percent_of_the_whole():
     for row in found.rows:
         assert row.full_cycles
         assert row.sampled_cycles == pytest.approx(row.full_cycles, rel=0.01), row.kernel
-        assert row.sampled_steps < row.steps or row.steps == 1
+        assert row.sampled_steps < row.steps
         assert row.time_ratio
         assert row.full_s
         assert row.note == ""
     assert found.good
     assert found.worst_error == max(abs(row.error or 0) for row in found.rows)
-    # no less than the matmul units of 128 by 128 need, four on each core
-    matmul, two_cores = found.rows[:2]
-    assert (matmul.full_cycles or 0) > 2 * _products("matmul_128") / (4 * 2 * 128 * 128)
-    assert (two_cores.full_cycles or 0) > 2 * _products("matmul_two_cores") / (2 * 4 * 2 * 128 * 128)
+    # no less than the matmul units of 128 by 128 need, four on each of two cores
+    assert (found.rows[0].full_cycles or 0) > 2 * _products("matmul_two_cores") / (2 * 4 * 2 * 128 * 128)
 
 
 def _products(name: str) -> int:
@@ -48,7 +46,7 @@ def test_every_way_to_use_a_grid_is_among_the_kernels():
 
 @pytest.mark.anyio
 async def test_an_unknown_kernel_is_named_with_those_there_are():
-    with pytest.raises(UnknownKernel, match=r"no kernel nonsense; there are matmul_512, "):
+    with pytest.raises(UnknownKernel, match=r"no kernel nonsense; there are matmul_1024, matmul_512, "):
         await fidelity(["norm", "nonsense"])
 
 

@@ -66,12 +66,16 @@ def test_two_steps_apart_would_be_wrong_by_a_lot():
     assert _total(plan((513,), pace=Pace.MIDDLING), cycles) < 0.9 * cycles((513,))
 
 
-def test_points_far_apart_that_cost_too_much_are_replaced_by_near_ones():
+def test_points_far_apart_that_cost_too_much_are_replaced_by_nearer_ones():
     grid = (8, 9, 10)
     dear = plan(grid)
+    assert dear.points == ((3, 2, 4), (3, 2, 10), (3, 3, 4))  # 3 rows of 4 steps are 2 periods
     assert plan(grid, most_steps=dear.steps) == dear
-    assert plan(grid, most_steps=dear.steps - 1) == plan(grid, pace=Pace.MIDDLING)
+    cheaper = plan(grid, most_steps=dear.steps - 1)
+    assert cheaper.points == ((2, 2, 4), (2, 2, 10), (2, 4, 4))
+    assert plan(grid, most_steps=cheaper.steps - 1) == plan(grid, pace=Pace.MIDDLING)
     assert plan(grid, pace=Pace.MIDDLING).points == ((2, 2, 2), (2, 2, 4), (2, 4, 2))
+    assert plan((5, 8, 7), most_steps=90).points == ((2, 2, 7), (2, 4, 7))  # 7 steps and 6 more would be too many
 
 
 def test_no_axis_is_cut_to_one_but_for_long_steps():
