@@ -65,7 +65,7 @@ class Slot(Model):
 
 class Registers(Model):
     pressure: int = Field(
-        description="most vector registers that are live at once, before spilling; if none spills, those that are used"
+        description="most vector registers live at once, before spilling; where the compiler does not say, those used"
     )
     capacity: int
     spills: float = Field(description="executed vector stores to spill slots")

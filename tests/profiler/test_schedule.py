@@ -88,6 +88,7 @@ def test_a_table_of_slots():
     assert slots == Slots({"MATMUL": 4, "MATPUSH": 4, "XLU": 3}, [(0, 0, 0), (4, 1, 0), (3, 1, 2)])
     assert slots.used() == {"MATMUL": 7, "MATPUSH": 2, "XLU": 2}
     assert slots.used(1, 1) == {"MATMUL": 4, "MATPUSH": 1, "XLU": 0}
+    assert slots.used(2, 2) == {"MATMUL": 3, "MATPUSH": 1, "XLU": 2}
 
 
 @pytest.mark.parametrize(
