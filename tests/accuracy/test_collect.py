@@ -111,3 +111,12 @@ async def test_a_profile_that_ends_its_worker_otherwise_is_not_tried_again(worke
     found = await collect.collect([ROW], lambda line: None)
     assert "Unsupported DMA direction" in found["a"]["reason"]
     assert methods(asked) == ["prepare", "point"]
+
+
+async def test_what_depends_on_data_is_not_asked_for(worker):
+    _, asked = worker
+    found = await collect.collect(
+        [dataclasses.replace(ROW, kernel="ragged_dot", implementation="xla")], lambda line: None
+    )
+    assert found["a"]["reason"].startswith("data_dependent")
+    assert asked == []
