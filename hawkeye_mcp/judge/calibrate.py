@@ -21,13 +21,12 @@ LIMIT_S = 300.0
 SPREAD: dict[str, dict[str, int]] = {
     "12p_RMSNorm": {"B": 1, "S": 2048},
     "50k_Matmul_GELU_Softmax": {"M": 1024, "K": 1024, "N": 4096},
+    "5p_Flex_Attention": {"B": 1, "H": 1},
     "45k_Gemm_GroupNorm_Swish_Multiply_Swish": {"M": 512, "K": 1024, "N": 4096},
     "31k_Gemm_BatchNorm_GELU_ReLU": {"M": 2048, "K": 1024, "N": 1024},
     "15p_RetNet_Retention": {"B": 1, "H": 1, "S": 2048},
-    "5p_Flex_Attention": {"B": 1, "H": 1},
     "41k_Gemm_Add_ReLU": {"M": 4096, "K": 8192, "N": 512},
     "26k_restored": {"M": 512, "K": 1024, "N": 4096},
-    "17p_Triangle_Multiplication": {"N": 128},
 }
 
 
