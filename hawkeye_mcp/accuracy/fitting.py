@@ -23,12 +23,12 @@ HALVINGS = 4
 Predict = Callable[[Model], float | None]
 
 
-def fit(rows: Sequence[tuple[float, Predict]], names: Sequence[str] = tuple(RANGES)) -> Model:
+def fit(rows: Sequence[tuple[float, Predict]], names: Sequence[str] = tuple(RANGES), start: Model = DATASHEET) -> Model:
     """The model with the least mean |log(predicted / measured)| over (measured_us, predict); deterministic.
 
-    A figure that changes nothing stays at the datasheet's.
+    A figure that changes nothing, or is not among the names, stays what it is at the start.
     """
-    best, least = DATASHEET, _loss(rows, DATASHEET)
+    best, least = start, _loss(rows, start)
     for _ in range(ROUNDS):
         for group in TOGETHER:
             if chosen := [name for name in group if name in names]:

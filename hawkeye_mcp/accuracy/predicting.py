@@ -68,6 +68,14 @@ def predictor(features: Features) -> Callable[[Model], float]:
     return predict
 
 
+def xla_share(features: Features) -> float:
+    """Of the time by the datasheet, that of operations outside kernels."""
+    rates = {key: features["peaks"][key] for key in ("clock_hz", "hbm_bytes_per_s")}
+    times = [time for cost in costs(features) if (time := op_time(cost, **rates))]
+    total = sum(time.us for time in times)
+    return sum(time.us for time in times if time.kind == "xla") / total if total else 0.0
+
+
 def class_of(features: Features, model: Model) -> Class:
     """Of the operations that take most of the time; kernels whose steps are too short to hide latency apart."""
     rates = {key: features["peaks"][key] for key in ("clock_hz", "hbm_bytes_per_s")}

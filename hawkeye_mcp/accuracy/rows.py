@@ -60,6 +60,11 @@ class Row:
     def mostly_dispatch(self) -> bool:
         return self.timing == "wall_clock" and self.measured_us < SHORT_US
 
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether it was run with more than two buffers, whose pipeline searches for the next block; built with two."""
+        return int(json.loads(self.config).get("input_buffer_count", 2)) > 2
+
 
 def tokamax_version() -> str | None:
     return metadata.version("tokamax") if util.find_spec("tokamax") else None

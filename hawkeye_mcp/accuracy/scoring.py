@@ -15,6 +15,8 @@ from hawkeye_mcp.profiler.interval import Class
 from hawkeye_mcp.profiler.timing import DATASHEET, MODELS, Model
 
 Half = Literal["fit", "held_out"]
+# Share of the time up to which operations around a kernel do not disturb what is fitted to it.
+_ALONE = 0.02
 _CAUSE = 100  # characters of a reason that tell causes apart; what follows names the row's arrays
 
 
@@ -194,21 +196,24 @@ def fitted(
 ) -> dict[str, Model]:
     """For each chip the model that the fit half of its kernels gives.
 
-    names: which of its figures are fitted. From wall clock goes what a call costs outside the device, by datasheet
-    predictions.
+    names: which of its figures are fitted: those of kernels to rows that are kernels alone, then the worth of XLA's
+    estimates to those with operations of XLA. Rows that were run with another pipeline than is built have no say. From
+    wall clock goes what a call costs outside the device, by datasheet predictions.
     """
-    plain = [_row(row, features.get(row.id), DATASHEET) for row in rows]
+    plain = [_row(row, features.get(row.id), DATASHEET) for row in rows if not row.looks_ahead]
     dispatch_us = _dispatch_us(plain)
     usable = [row for row in (_without_dispatch(row, dispatch_us) for row in plain) if row.status == "scored"]
     found = {}
     for chip, fitted_names in names.items():
-        chosen = [
-            (row.measured_us, predicting.predictor(features[row.id]))
-            for row in usable
-            if row.chip == chip and row.split == "fit" and _tells(features[row.id])
-        ]
-        if chosen:
-            found[chip] = fitting.fit(chosen, fitted_names)
+        of_kernels, of_both = [], []
+        for row in usable:
+            if row.chip == chip and row.split == "fit" and _tells(features[row.id]):
+                predict = predicting.predictor(features[row.id])
+                alone = predicting.xla_share(features[row.id]) < _ALONE
+                (of_kernels if alone else of_both).append((row.measured_us, predict))
+        if of_kernels:
+            model = fitting.fit(of_kernels, [name for name in fitted_names if name != "estimate"])
+            found[chip] = fitting.fit(of_both, [name for name in fitted_names if name == "estimate"], model)
     return found
 
 

@@ -39,10 +39,10 @@ DATASHEET = Model()
 FITTED = "fitted to published measurements on this chip: hawkeye accuracy --fit"
 INHERITED = "no published measurement on this chip: the figures of v5e"
 MODELS: dict[str, Model] = {
-    "v5e": Model(clock=0.993, hbm=0.919, step_us=0.106, latency=0.494, estimate=0.469, source=FITTED),
-    "7x": Model(clock=0.863, hbm=0.688, step_us=0.206, estimate=0.388, source=FITTED),
-    "v5p": Model(clock=0.993, hbm=0.919, step_us=0.106, latency=0.494, estimate=0.469, source=INHERITED),
-    "v6e": Model(clock=0.993, hbm=0.919, step_us=0.106, latency=0.494, estimate=0.469, source=INHERITED),
+    "v5e": Model(clock=0.993, hbm=0.919, step_us=0.106, latency=0.487, estimate=0.469, source=FITTED),
+    "7x": Model(clock=0.865, hbm=0.856, step_us=0.225, estimate=0.388, source=FITTED),
+    "v5p": Model(clock=0.993, hbm=0.919, step_us=0.106, latency=0.487, estimate=0.469, source=INHERITED),
+    "v6e": Model(clock=0.993, hbm=0.919, step_us=0.106, latency=0.487, estimate=0.469, source=INHERITED),
 }
 
 

@@ -120,17 +120,30 @@ def test_kinds_of_step_add_up_by_how_often_they_occur():
 def test_the_fit_sees_neither_the_held_out_half_nor_what_follows_from_other_figures():
     fit_rows, found = rows(("a", 125.0, 100.0), ("b", 250.0, 200.0), split="fit")
     others = []
-    for number in range(15):
-        made, more = rows((f"x{number}", 110.0, 100.0), split="held_out" if number < 5 else "fit")
+    for number in range(20):
+        config = '{"input_buffer_count": 4}' if number >= 15 else "{}"
+        made, more = rows((f"x{number}", 110.0, 100.0), split="held_out" if number < 5 else "fit", config=config)
         if 5 <= number < 10:
             more[f"x{number}"] |= {"ops": [op(xla_cycles=1, sort="product")]}
-        elif number >= 10:
+        elif 10 <= number < 15:
             more[f"x{number}"]["kernels"][0]["by_hand_bytes"] = 1
         others += made
         found |= more
     models = scoring.fitted([*fit_rows, *others], found, {"v5e": ("clock",), "7x": ("clock",)})
     assert list(models) == ["v5e"]
     assert models["v5e"].clock == pytest.approx(0.8, abs=0.006)
+
+
+def test_figures_of_kernels_are_fitted_to_kernels_alone():
+    made, found = rows(("a", 125.0, 100.0), ("b", 250.0, 200.0), split="fit")
+    for number in range(4):  # XLA's operations take 40 of their 100 us; the kernels beside them have no say
+        more, with_xla = rows((f"x{number}", 50.0 + 40.0, 50.0), split="fit")
+        with_xla[f"x{number}"] |= {"ops": [op(xla_cycles=100_000)]}
+        made += more
+        found |= with_xla
+    model = scoring.fitted(made, found, {"v5e": ("clock", "estimate")})["v5e"]
+    assert model.clock == pytest.approx(0.8, abs=0.006)
+    assert model.estimate == pytest.approx((90 - 50 / 0.8) / 100 * 0.8, abs=0.01)
 
 
 def test_the_fit_takes_dispatch_off_wall_clock():
