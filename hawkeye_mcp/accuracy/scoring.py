@@ -205,7 +205,8 @@ def fitted(
     usable = [row for row in (_without_dispatch(row, dispatch_us) for row in plain) if row.status == "scored"]
     found = {}
     for chip, fitted_names in names.items():
-        of_kernels, of_both = [], []
+        of_kernels: list[tuple[float, fitting.Predict]] = []
+        of_both: list[tuple[float, fitting.Predict]] = []
         for row in usable:
             if row.chip == chip and row.split == "fit" and _tells(features[row.id]):
                 predict = predicting.predictor(features[row.id])

@@ -100,14 +100,15 @@ def interval_us(op: OpTime, tpu: str) -> Interval | None:
 def residuals(tpu: str, cls: Class) -> Interval | None:
     """Multiples of a predicted time.
 
-    Of a class with too few shapes on the chip, the widest of that class on all; of one never measured, the widest of all.
+    Of a class with too few shapes on the chip, the widest of that class on all chips; with too few there too, the widest
+    of all classes.
     """
     known = table()
     if known is None:
         return None
     exact = [entry for entry in known.classes if (entry.tpu, entry.cls) == (tpu, cls)]
     same = [entry for entry in known.classes if entry.cls == cls]
-    taken = exact if exact and exact[0].groups >= ENOUGH else same or known.classes
+    taken = next((of for of in (exact, same) if sum(entry.groups for entry in of) >= ENOUGH), known.classes)
     return (min(entry.low for entry in taken), max(entry.high for entry in taken)) if taken else None
 
 

@@ -19,7 +19,7 @@ def known(monkeypatch):
     classes = [
         Residuals(tpu="v5e", cls="large_blocks", n=9, groups=9, low=0.9, high=1.1),
         Residuals(tpu="7x", cls="large_blocks", n=9, groups=9, low=0.95, high=1.3),
-        Residuals(tpu="7x", cls="xla_bandwidth", n=9, groups=2, low=0.5, high=1.6),
+        Residuals(tpu="7x", cls="xla_bandwidth", n=9, groups=9, low=0.5, high=1.6),
     ]
     table = Table(coverage=0.8, classes=classes, measurements="here", versions=VERSIONS)
     monkeypatch.setattr(interval, "table", lambda: table)
@@ -54,6 +54,9 @@ def test_a_class_with_few_shapes_is_widened_by_the_same_class_elsewhere(monkeypa
     monkeypatch.setattr(interval, "table", lambda: table)
     assert interval.residuals("v5e", "large_blocks") == (0.8, 1.3)
     assert interval.residuals("7x", "large_blocks") == (0.8, 1.2)
+    few = table.model_copy(update={"classes": [classes[0], classes[2]]})
+    monkeypatch.setattr(interval, "table", lambda: few)
+    assert interval.residuals("v5e", "large_blocks") == (0.1, 9.0)  # too few everywhere
 
 
 def test_a_class_of_a_chip_has_its_own_interval(known):
