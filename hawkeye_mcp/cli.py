@@ -655,6 +655,9 @@ def accuracy(
     tpu: Annotated[
         list[str] | None, typer.Option("--chip", metavar="CHIP", callback=_tpus, help="Chip, repeatable; default: all.")
     ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also XLA's own attention and cross entropy: hundreds of rows more.")
+    ] = False,
     fit: Annotated[bool, typer.Option("--fit", help="Print what the fit half gives for each chip.")] = False,
     write: Annotated[
         bool, typer.Option("--write", help="Write profiler/residuals.json, the intervals' basis.")
@@ -663,13 +666,13 @@ def accuracy(
 ) -> None:
     """Score predictions against published on-chip measurements.
 
-    The first run predicts hundreds of kernels, each some seconds; run again, it goes on where it stopped.
+    The first run predicts hundreds of kernels, an hour on one core; run again, it goes on where it stopped.
     """
     import anyio
 
     from hawkeye_mcp.accuracy import collect, command, table
 
-    rows = command.chosen(tpu or ())
+    rows = command.chosen(tpu or (), every=every)
     if write and (problem := command.not_writable(rows)):
         raise typer.BadParameter(problem, param_hint="--write")
     features = anyio.run(collect.collect, rows, lambda line: typer.echo(line, err=True))

@@ -6,7 +6,7 @@ from pathlib import Path
 from hawkeye_mcp import state
 from hawkeye_mcp.accuracy import scoring
 from hawkeye_mcp.accuracy.collect import Features
-from hawkeye_mcp.accuracy.rows import EXTRA, Row, rows, tokamax_version
+from hawkeye_mcp.accuracy.rows import EXTRA, XLA_OPERATIONS, Row, rows, tokamax_version
 from hawkeye_mcp.profiler import interval
 from hawkeye_mcp.profiler.timing import Model
 from hawkeye_mcp.versions import versions
@@ -15,8 +15,9 @@ from hawkeye_mcp.versions import versions
 FITTED = {"v5e": ("clock", "hbm", "step_us", "latency", "estimate"), "7x": ("clock", "hbm", "step_us", "estimate")}
 
 
-def chosen(chips: Collection[str]) -> list[Row]:
-    return [row for row in rows() if row.chip in chips]
+def chosen(chips: Collection[str], *, every: bool = False) -> list[Row]:
+    """Rows of these chips; every: also those of XLA's programs for whole operations."""
+    return [row for row in rows() if row.chip in chips and (every or row.file not in XLA_OPERATIONS)]
 
 
 def fitted(chosen: Sequence[Row], features: Mapping[str, Features]) -> dict[str, Model]:
@@ -31,7 +32,7 @@ def not_writable(chosen: Sequence[Row]) -> str | None:
     """Why intervals of these rows are not worth keeping."""
     if tokamax_version() is None:
         return f"intervals need the rows of tokamax, which is not installed: pip install {EXTRA}"
-    if len(chosen) < len(rows()):
+    if {row.chip for row in chosen} < {row.chip for row in rows()}:
         return "intervals need all chips at once; leave out --chip"
     return None
 

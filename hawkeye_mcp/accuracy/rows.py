@@ -35,6 +35,14 @@ FILES = {
     "normalization_vjp": ("normalization_vjp", "xla"),
     "triangle_multiplication": ("triangle_multiplication", "xla"),
 }
+# XLA's own programs for whole operations: hundreds, of which none says more of kernels
+XLA_OPERATIONS = {
+    "dot_product_attention",
+    "dot_product_attention_vjp",
+    "xla_chunked_dot_product_attention",
+    "linear_softmax_cross_entropy_loss",
+    "linear_softmax_cross_entropy_loss_vjp",
+}
 # of an argument specification, what says only how one shape was run
 _VARIANTS = ("return_residuals", "reduction", "precision", "preferred_element_type", "residuals", "out", "dout")
 

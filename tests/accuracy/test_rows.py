@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from hawkeye_mcp.accuracy import command
 from hawkeye_mcp.accuracy import rows as module
 from hawkeye_mcp.accuracy.rows import group_of, rows
 
@@ -106,3 +107,10 @@ def test_group_sizes_that_are_written_elsewhere_stand_for_their_total(tokamax):
     tokamax("tpu7x", "pallas_mosaic_tpu_ragged_dot", json.dumps(entry(1.0, spec=total) | entry(1.0, spec=other)))
     sizes = [json.loads(row.spec)["group_sizes"] for row in only_tokamax() if row.chip == "7x"]
     assert sizes == [[128, 128, 128, 128], {"num_groups": 3, "total_size": 512}]
+
+
+def test_xla_s_programs_for_whole_operations_are_chosen_only_if_asked_for(tokamax):
+    tokamax("tpu7x", "dot_product_attention", json.dumps(entry(1.0, spec='{"q":"bf16[2,8,4,16]"}')))
+    tokamax("tpu7x", "pallas_mosaic_tpu_ragged_dot", json.dumps(entry(1.0)))
+    assert [row.kernel for row in command.chosen(["7x"])] == ["ragged_dot"]
+    assert sorted(row.kernel for row in command.chosen(["7x"], every=True)) == ["attention", "ragged_dot"]
