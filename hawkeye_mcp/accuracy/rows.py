@@ -38,7 +38,6 @@ FILES = {
 # XLA's own programs for whole operations: hundreds, of which none says more of kernels
 XLA_OPERATIONS = {
     "dot_product_attention",
-    "dot_product_attention_vjp",
     "xla_chunked_dot_product_attention",
     "linear_softmax_cross_entropy_loss",
     "linear_softmax_cross_entropy_loss_vjp",
