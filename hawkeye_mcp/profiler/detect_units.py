@@ -168,6 +168,8 @@ def scalars(view: View) -> Iterator[Finding]:
 def _saved_us(view: View, unit: str, share: float) -> float:
     """What doing without `share` of the cycles of one unit saves."""
     rest = max((busy for name, busy in shares(view).items() if name != unit), default=0.0)
+    if share < 0.5 * rest:  # it runs beside something that takes far longer
+        return 0.0
     gap_us = sum(view.gap_us(kernel) for kernel in view.kernels)
     return max(0.0, min(share * view.kernels_us, (1 - rest) * view.kernels_us, gap_us))
 

@@ -15,8 +15,9 @@ WORTH = 0.03  # of the time: what costs less is left out
 def diagnose(view: View, rows: Collection[str]) -> list[Finding]:
     """rows: those that exist for the chip; a finding names no other."""
     lost_us = view.total_us - view.ideal_us
-    alone = next(detect_transfers.waiting_by_hand(view), None)  # no predicted time has what such copies may cost
-    if lost_us <= NEAR * view.total_us and alone is None:
+    # no predicted time has in it what copies by hand may cost
+    by_hand_us = sum(one.costs_us or 0.0 for one in detect_transfers.waiting_by_hand(view))
+    if max(lost_us, by_hand_us) <= NEAR * view.total_us:
         return [_near(view)]
     found = [
         one

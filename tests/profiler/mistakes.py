@@ -52,12 +52,13 @@ MISTAKES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         _NORM,
         [
             ("def _kernel(x_ref, scale_ref, out_ref):",
-             "def _kernel(x_hbm, scale_ref, out_ref, x_ref, sem):\n    rows = x_ref.shape[0]\n"
-             "    copy = pltpu.make_async_copy(x_hbm.at[pl.ds(pl.program_id(0) * rows, rows)], x_ref, sem)\n"
-             "    copy.start()\n    copy.wait()"),
+             "def _kernel(x_hbm, scale_ref, out_hbm, x_ref, out_ref, sem):\n    rows = x_ref.shape[0]\n"
+             "    at = pl.ds(pl.program_id(0) * rows, rows)\n    pltpu.sync_copy(x_hbm.at[at], x_ref)"),
+            (_STORE, _STORE + "\n    pltpu.sync_copy(out_ref, out_hbm.at[at])"),
             ("in_specs=[pl.BlockSpec((rows, width), lambda i: (i, 0)), ", "in_specs=[pl.BlockSpec(memory_space=pl.ANY), "),
-            ("        out_shape=", "        scratch_shapes=[pltpu.VMEM((rows, width), x.dtype), pltpu.SemaphoreType.DMA],\n"
-             "        out_shape="),
+            ("out_specs=pl.BlockSpec((rows, width), lambda i: (i, 0))",
+             "out_specs=pl.BlockSpec(memory_space=pl.ANY),\n        scratch_shapes=[pltpu.VMEM((rows, width), x.dtype),"
+             " pltpu.VMEM((rows, width), x.dtype), pltpu.SemaphoreType.DMA]"),
         ],
     ),
 }  # fmt: skip

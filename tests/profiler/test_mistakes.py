@@ -11,8 +11,7 @@ from hawkeye_mcp.profile import Profile
 SHOWN_BY = {
     "tiny blocks": ("kernels[].phases.step_cycles", "latency"),
     "an operand read again and again": ("traffic[operand 1 bf16[8192,8192]].factor", "hbm"),
-    "casts outside the kernel": ("traffic[operand 0 f32[4096,8192]].factor", "hbm"),
-    "copies by hand, one after another": ("kernels[].stalls", "hbm"),
+    "copies by hand, one after another": ("kernels[].stalls", "latency"),
 }
 
 
