@@ -258,7 +258,9 @@ def _halves(step: Step, operands: Sequence[Any]) -> list[Any] | None:
     )
     total = 0
     for kept in (first, ~first):
-        given = list(operands)
-        given[operand] = jnp.where(kept, given[operand], 0)
+        given = [
+            array.astype(jnp.float32) if jnp.issubdtype(array.dtype, jnp.floating) else array for array in operands
+        ]
+        given[operand] = jnp.where(kept, given[operand], 0)  # products of wider operands are the same, and exact
         total = total + bind(step.equation, given, preferred_element_type=jnp.float32)[0]
     return [jnp.asarray(total).astype(step.equation.outvars[0].aval.dtype)]

@@ -36,10 +36,11 @@ async def check(
 
     async def one(workload: Workload) -> None:
         async with limit:
-            kept = None if fresh else known(workload, size)
+            path = _path(workload, size)  # before: what changes meanwhile is not what was checked
+            kept = None if fresh else _read(path)
             result = kept or await _check(workload, size)
             if not kept and not result.broken:
-                state.write_atomically(_path(workload, size), result.model_dump_json(indent=1) + "\n")
+                state.write_atomically(path, result.model_dump_json(indent=1) + "\n")
             found[workload.name] = result
             done(result)
 
@@ -51,8 +52,12 @@ async def check(
 
 def known(workload: Workload, size: Size) -> Checked | None:
     """The kept result of exactly this workload, checked by exactly this code."""
+    return _read(_path(workload, size))
+
+
+def _read(path: Path) -> Checked | None:
     with suppress(FileNotFoundError, ValidationError):
-        return Checked.model_validate_json(_path(workload, size).read_text(encoding="utf-8"))
+        return Checked.model_validate_json(path.read_text(encoding="utf-8"))
     return None
 
 

@@ -4,11 +4,12 @@ import io
 
 import pytest
 from bench_fixtures import plan
-from hawkeye_bench import cli, report
+from hawkeye_bench import cli, report, runs
 from hawkeye_bench.agents.builtin import BuiltinOptimiser
 from hawkeye_bench.cli import app
 from hawkeye_bench.runs import Run
 from rich.console import Console
+from small_workloads import write
 from typer.testing import CliRunner
 
 
@@ -37,6 +38,19 @@ def test_wrong_usage_exits_2_and_names_what_is_legal(arguments, said, tmp_path, 
     assert result.exit_code == 2
     assert said in result.output
     assert list(tmp_path.iterdir()) == []
+
+
+def test_workloads_in_folders_need_names_of_their_own(tmp_path, monkeypatch):
+    for place in ("a", "b"):
+        (tmp_path / place).mkdir()
+        write(tmp_path / place)
+    monkeypatch.chdir(tmp_path)
+    both = ["--workloads", "./a/mine/,./b/mine/"]
+    result = CliRunner().invoke(app, both, env={"COLUMNS": "300"})
+    assert result.exit_code == 2
+    assert "two folders have the same name" in result.output
+    assert cli._found(["./a/mine/", "8p_GEMM", "a/mine"]) == [str(tmp_path / "a" / "mine"), "8p_GEMM"]
+    assert runs.folder(tmp_path, str(tmp_path / "a" / "mine"), "none", 1) == tmp_path / "mine" / "none" / "1"
 
 
 def outcome(workload, condition, speedup, **changed):
