@@ -12,8 +12,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from hawkeye_mcp.accuracy.rows import Row
 
 
@@ -21,7 +19,7 @@ def prepare(row: dict[str, Any]) -> dict[str, Any]:
     """{"artifact_b64", "kernels"}; of each kernel its plan, the kinds of its steps and the transfers at each step."""
     from hawkeye_mcp import artifact
     from hawkeye_mcp.accuracy import kernels, variants
-    from hawkeye_mcp.profiler import mosaic, pipeline, static_profile, transfers
+    from hawkeye_mcp.profiler import mosaic, pipeline, transfers
 
     found = Row(**row)
     exported, known = kernels.program(found.file, found.spec, found.config, found.chip)
@@ -40,24 +38,20 @@ def prepare(row: dict[str, Any]) -> dict[str, Any]:
                 grids = _points(plan.points, first=at == 0)
                 keys = [_key(copy, grid, found.chip) for grid in grids]
                 jobs.append({"taken": list(taken), "count": count, "points": grids, "keys": keys})
-            during_bytes, during_count = steps.during()
-            pairs, times = np.unique(np.stack([during_bytes, during_count], axis=1), axis=0, return_counts=True)
             reply.append(
                 {
                     "name": call.name,
                     "grid": list(call.grid),
                     "calls": call.calls,
-                    "steps": len(during_bytes),
                     "points": [list(point) for point in plan.points],
                     "weights": list(plan.weights),
                     "branches": numbers,
                     "jobs": jobs,
-                    "transfers": [[int(b), int(n), int(t)] for (b, n), t in zip(pairs, times, strict=True)],
+                    "transfers": [list(of) for of in steps.counted()],
                     "first_bytes": int(steps.read_bytes[0]),
                     "last_bytes": int(steps.written_bytes[-1]),
                     "window_bytes": steps.total_bytes,
                     "by_hand_bytes": sum(transfers.transferred_bytes(call)) if call.moves_by_hand else 0,
-                    "matmul_cycles": static_profile._matmul_cycles(call, found.chip),
                 }
             )
     return {"artifact_b64": base64.b64encode(exported).decode(), "kernels": reply}

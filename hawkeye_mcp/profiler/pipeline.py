@@ -35,6 +35,13 @@ class Steps:
         count = np.append(self.reads[1:], 0) + np.insert(self.writes[:-1], 0, 0)
         return after, count
 
+    def counted(self) -> list[tuple[int, int, int]]:
+        """(bytes, transfers, steps): how many steps share their time with so many transfers of so many bytes."""
+        moved, transfers = self.during()
+        base = int(transfers.max(initial=0)) + 1
+        pairs, times = np.unique(moved * base + transfers, return_counts=True)  # one number sorts faster than two
+        return [(int(pair // base), int(pair % base), int(n)) for pair, n in zip(pairs, times, strict=True)]
+
     @property
     def total_bytes(self) -> int:
         return int(self.read_bytes.sum() + self.written_bytes.sum())
@@ -163,8 +170,7 @@ def summary(call: MosaicCall, cores: int, known: Known = None) -> dict[str, Any]
         found = steps(call, known)
     except DataDependent:
         return None
-    pairs, times = np.unique(np.stack(found.during(), axis=1), axis=0, return_counts=True)
     return {
-        "transfers": [[int(b) * cores, int(n), int(t) / cores] for (b, n), t in zip(pairs, times, strict=True)],
+        "transfers": [[moved * cores, transfers, n / cores] for moved, transfers, n in found.counted()],
         "edge_bytes": int(found.read_bytes[0] + found.written_bytes[-1]),
     }
