@@ -46,7 +46,7 @@ class Tolerance(_Table):
 
 
 class Baseline(_Table):
-    """How the XLA baseline is predicted: profiled at two values of one dimension along which its cost is linear."""
+    """Two values of one dimension along which the XLA program's cost is linear: where a profile of it is taken."""
 
     axis: str
     at: tuple[int, int]

@@ -1,14 +1,17 @@
 import json
+from typing import get_args
 
 import pytest
 
 from hawkeye_mcp import workloads
+from hawkeye_mcp.chips import TPUS
 from hawkeye_mcp.evaluation import Versions
 from hawkeye_mcp.judge import baseline
 from hawkeye_mcp.judge.baseline import Entry, OpCost, fingerprint, known, timed, write_json
 from hawkeye_mcp.judge.workers import WorkerDied, WorkerError, WorkerTimeout
 from hawkeye_mcp.profiler.calibration import Calibration
 
+METHODS = get_args(baseline.Method)
 VERSIONS = Versions(hawkeye="0", jax="1", jaxlib="2", libtpu="3")
 NORM = workloads.load("12p_RMSNorm").model_copy(update={"flops": 1.0, "least_bytes": 1.0})
 PEAKS = {"clock_hz": 1e9, "hbm_bytes_per_s": 1e12, "bf16_flops_per_s": 1e14}
@@ -316,3 +319,17 @@ async def test_where_this_machine_ran_out_of_time_the_baseline_is_remembered_but
     assert found.lower_bound
     assert known(NORM, "v5e", VERSIONS) is None
     assert await baselines.get(NORM, "v5e") == found  # a second profile would raise: there is no second answer
+
+
+@pytest.mark.parametrize("tpu", TPUS)
+def test_what_is_shipped_can_be_read_and_timed(tpu):
+    entries = json.loads(baseline.shipped_path(tpu).read_text())
+    assert list(entries) == sorted(entries)
+    for name, kept in entries.items():
+        entry = Entry.model_validate(kept)
+        assert (entry.workload, entry.tpu, entry.passing) == (name, tpu, False)
+        assert entry.kept() == kept
+        if entry.refused is None:
+            found = timed(entry, workloads.load(name))
+            assert sum(share.share for share in found.shares) == pytest.approx(1, abs=0.001)
+            assert {share.method for share in found.shares if share.share > 0.5} <= {*METHODS, "flop_floor"}
