@@ -10,6 +10,7 @@ from hawkeye_mcp.profiler.units import BUSY, LOAD_SLOTS, SCALAR_SLOTS, STORE_SLO
 from hawkeye_mcp.profiler.view import ELEMENTS, View, finding, us
 
 SPILLED = 0.05  # of the cycles
+NEEDLESS = 1.25  # times the workload's
 ACROSS_LANES = 0.25
 
 
@@ -53,6 +54,21 @@ def idle_mxu(view: View) -> Iterator[Finding]:
             max(0.0, view.total_us - view.ideal_us),
             "01_mxu_feed",
         )
+
+
+def needless_flops(view: View) -> Iterator[Finding]:
+    """More matmuls than the workload has, such as of blocks that a mask then throws away."""
+    executed, needed = view.executed("mxu_flops"), view.workload.flops
+    if executed < NEEDLESS * needed:
+        return
+    yield finding(
+        f"The kernels execute {executed:.3g} FLOP in matmuls where the workload has {needed:.3g}: skip blocks that contribute nothing"
+        " (those that a mask removes whole, or that lie beyond the end), and compute nothing twice.",
+        "counters.mxu_flops",
+        executed,
+        _saved_us(view, "mxu", shares(view)["mxu"] * (1 - needed / executed)),
+        "12_ragged_edges_and_masking",
+    )
 
 
 def spilled_registers(view: View) -> Iterator[Finding]:
@@ -188,5 +204,5 @@ def _stalled(view: View, cause: str) -> float:
 
 
 DETECTORS = (
-    precise_matmuls, idle_mxu, spilled_registers, vector_memory, cross_lane, vector_arithmetic, transcendentals, scalars,
+    precise_matmuls, needless_flops, idle_mxu, spilled_registers, vector_memory, cross_lane, vector_arithmetic, transcendentals, scalars,
 )  # fmt: skip

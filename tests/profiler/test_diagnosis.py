@@ -3,6 +3,7 @@
 import pytest
 from views import GEMM, MATMUL, NORM, counts, kernel, operand, view
 
+from hawkeye_mcp.profile import Count
 from hawkeye_mcp.profiler.diagnosis import diagnose
 
 ROWS = ["01_mxu_feed", "04_async_pipeline", "05_fused_epilogue", "12_ragged_edges_and_masking", "16_parallel_cores"]
@@ -166,6 +167,14 @@ def test_spills_are_not_told_twice():
 def test_spills_beside_a_busy_mxu_cost_nothing():
     busy = counts(stall=0.06, vector_spills=0.08, vector_stores=0.3, mxu_flops=0.93)
     assert _counters(diagnose(view(kernel(us=3000.0), counters=busy), ROWS)) == ["roofline.best_us"]
+
+
+def test_matmuls_that_the_workload_does_not_have():
+    twice = counts(mxu_flops=0.8) | {"mxu_flops": Count(total=2 * GEMM.flops, unit="FLOP", peak_share=0.8)}
+    (found,) = diagnose(view(kernel(us=6000.0), counters=twice), ROWS)[:1]
+    assert (found.counter, found.costs_us) == ("counters.mxu_flops", pytest.approx(2400, rel=0.005))
+    once = counts(mxu_flops=0.8) | {"mxu_flops": Count(total=1.1 * GEMM.flops, unit="FLOP", peak_share=0.8)}
+    assert "counters.mxu_flops" not in _counters(diagnose(view(kernel(us=6000.0), counters=once), ROWS))
 
 
 def test_few_transcendentals_bind_nothing():
