@@ -342,7 +342,7 @@ class Predictor:
         counters = totals.counters(
             counted,
             work.peaks,
-            sum(op.us * op.calls for op in work.timing.ops if op.kind == "mosaic"),
+            sum(op.us for op in work.timing.ops if op.kind == "mosaic"),  # of all calls
             eight_bit=all(kernel["eight_bit_matmul"] for kernel in work.kernels),
         )
         work.look = {

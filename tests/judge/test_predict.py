@@ -261,11 +261,11 @@ LOOK = {
 }  # fmt: skip
 
 
-async def _counted(kernel, traced, profiled=1000):
+async def _counted(kernel, traced, profiled=1000, calls=1):
     """The work after a look, and how often each method was asked."""
     answers = _Answers(
         {
-            "compile": {"ops": [OP], "peaks": PEAKS, "hbm_temp_bytes": 0},
+            "compile": {"ops": [OP | {"calls": calls}], "peaks": PEAKS, "hbm_temp_bytes": 0},
             "plan": {"kernels": [KERNEL | kernel]},
             "profile_point": {"cycles": profiled},
             "count_point": traced,
@@ -292,6 +292,16 @@ async def test_one_compilation_of_a_point_gives_its_cycles_and_its_counts():
     assert work.look["counters"]["valu_ops"].total == 300
     assert work.look["kernels"][0].regions[0].text == "three"
     assert work.timing.notes == []
+
+
+@pytest.mark.anyio
+async def test_shares_of_a_kernel_in_a_loop_are_those_of_one_run():
+    moved = {"counts": LOOK["counts"] | {"hbm_read_bytes": 500_000}, "cycles": 2000, "issued": 1400}
+    for calls in (1, 4):
+        work, _ = await _counted({}, SEEN | {"cycles": 2000, "look": LOOK | moved}, calls=calls)
+        read = work.look["counters"]["hbm_read_bytes"]
+        # half a megabyte in 2 us, of the 2 MB that the memory moves meanwhile
+        assert (read.total, read.peak_share) == (calls * 500_000, 0.25)
 
 
 @pytest.mark.anyio
