@@ -11,6 +11,7 @@ import sys
 import traceback
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -659,14 +660,19 @@ def accuracy(
         bool, typer.Option("--all", help="Also XLA's own attention and cross entropy: hundreds of rows more.")
     ] = False,
     fit: Annotated[bool, typer.Option("--fit", help="Print what the fit half gives for each chip.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Predict anew what the package has predictions of: hours on two cores.")
+    ] = False,
+    known: Annotated[bool, typer.Option("--known", help="Predict nothing: score what was predicted so far.")] = False,
     write: Annotated[
-        bool, typer.Option("--write", help="Write profiler/residuals.json, the intervals' basis.")
+        bool, typer.Option("--write", help="Keep the predictions and the intervals that follow in the package.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Score predictions against published on-chip measurements.
 
-    The first run predicts hundreds of kernels, an hour on one core; run again, it goes on where it stopped.
+    Predictions by the pinned versions are in the package. Whatever else is predicted is kept: run again, it goes on
+    where it stopped.
     """
     import anyio
 
@@ -675,7 +681,8 @@ def accuracy(
     rows = command.chosen(tpu or (), every=every)
     if write and (problem := command.not_writable(rows)):
         raise typer.BadParameter(problem, param_hint="--write")
-    features = anyio.run(collect.collect, rows, lambda line: typer.echo(line, err=True))
+    say = partial(typer.echo, err=True)
+    features = anyio.run(partial(collect.collect, rows, say, fresh=fresh, known_only=known))
     if fit:
         models = command.fitted(rows, features)
         if as_json:
@@ -685,7 +692,8 @@ def accuracy(
         return
     found = command.scored(rows, features)
     if write:
-        typer.echo(f"{command.write(found)}: written", err=True)
+        for path in command.write(rows, features, found):
+            typer.echo(f"{path}: written", err=True)
     if as_json:
         typer.echo(found.model_dump_json(indent=2, by_alias=True))
     else:

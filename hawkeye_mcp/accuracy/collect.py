@@ -13,18 +13,18 @@ from typing import Any
 import platformdirs
 
 from hawkeye_mcp import state
-from hawkeye_mcp.accuracy.rows import Row, tokamax_version
+from hawkeye_mcp.accuracy import shipped
+from hawkeye_mcp.accuracy.rows import EXTRA, Row, tokamax_version
+from hawkeye_mcp.accuracy.shipped import METHOD, Features
 from hawkeye_mcp.judge.reason import reason
 from hawkeye_mcp.judge.workers import Worker, WorkerDied, WorkerError, WorkerTimeout, WorkerUnavailable
 from hawkeye_mcp.versions import versions
 
-METHOD = "3"  # of finding features; a change makes all be found again
 LIMITS_S = {"accuracy_prepare": 120.0, "accuracy_point": 150.0, "accuracy_surroundings": 150.0}
 FAULTS = (WorkerDied, WorkerError, WorkerTimeout)
 DATA_DEPENDENT = (
     "data_dependent: XLA's grouped matmul does what the group sizes ask for, of which its estimate knows nothing"
 )
-Features = dict[str, Any]
 
 
 def folder() -> Path:
@@ -33,10 +33,14 @@ def folder() -> Path:
     return root / "accuracy" / f"jax{v.jax}-libtpu{v.libtpu}-tokamax{tokamax_version()}-{METHOD}"
 
 
-def known(row: Row) -> Features | None:
-    """What is known of a row without asking any worker."""
+def known(row: Row, *, fresh: bool = False) -> Features | None:
+    """What is known of a row without asking any worker; fresh: not from what is in the package."""
     if row.kernel == "ragged_dot" and row.implementation == "xla":
         return {"reason": DATA_DEPENDENT}
+    if not fresh and (kept := shipped.load().features.get(row.id)):
+        return kept
+    if row.file != "measured.csv" and tokamax_version() is None:
+        return {"reason": f"it was not predicted yet, which needs the kernels of tokamax: pip install {EXTRA}"}
     path = folder() / f"{row.id}.json"
     try:
         found: Features = json.loads(path.read_text(encoding="utf-8"))
@@ -45,11 +49,16 @@ def known(row: Row) -> Features | None:
         return None
 
 
-async def collect(rows: Iterable[Row], progress: Callable[[str], None]) -> dict[str, Features]:
-    """Features of every row by its id; of one that could not be covered {"reason": why}."""
+async def collect(
+    rows: Iterable[Row], progress: Callable[[str], None], *, fresh: bool = False, known_only: bool = False
+) -> dict[str, Features]:
+    """Features of every row by its id; of one that could not be covered {"reason": why}.
+
+    fresh: none from the package. known_only: nothing that is not known already.
+    """
     wanted = list(rows)
-    found = {row.id: features for row in wanted if (features := known(row)) is not None}
-    missing = [row for row in wanted if row.id not in found]
+    found = {row.id: features for row in wanted if (features := known(row, fresh=fresh)) is not None}
+    missing = [] if known_only else [row for row in wanted if row.id not in found]
     points = _Points(folder() / "points.jsonl")
     workers = _Workers()
     try:

@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from hawkeye_mcp import state
-from hawkeye_mcp.accuracy import scoring
-from hawkeye_mcp.accuracy.collect import Features
+from hawkeye_mcp.accuracy import scoring, shipped
 from hawkeye_mcp.accuracy.rows import EXTRA, XLA_OPERATIONS, Row, rows, tokamax_version
+from hawkeye_mcp.accuracy.shipped import Features
 from hawkeye_mcp.profiler import interval
 from hawkeye_mcp.profiler.timing import Model
 from hawkeye_mcp.versions import versions
@@ -25,7 +25,7 @@ def fitted(chosen: Sequence[Row], features: Mapping[str, Features]) -> dict[str,
 
 
 def scored(chosen: Sequence[Row], features: Mapping[str, Features]) -> scoring.Report:
-    return scoring.report(chosen, features, versions(), tokamax_version())
+    return scoring.report(chosen, features, versions(), tokamax_version() or shipped.load().tokamax)
 
 
 def not_writable(chosen: Sequence[Row]) -> str | None:
@@ -37,7 +37,9 @@ def not_writable(chosen: Sequence[Row]) -> str | None:
     return None
 
 
-def write(found: scoring.Report) -> Path:
-    """The table of intervals, for all chips at once."""
+def write(chosen: Sequence[Row], features: Mapping[str, Features], found: scoring.Report) -> list[Path]:
+    """The table of intervals, and what it rests on, for all chips at once."""
     state.write_atomically(interval.path(), interval.as_json(scoring.residuals(found)))
-    return interval.path()
+    version = tokamax_version()
+    assert version, "not_writable asked"
+    return [interval.path(), shipped.write(chosen, features, version)]

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from hawkeye_mcp.accuracy.collect import Features
+from hawkeye_mcp.accuracy.shipped import Features
 from hawkeye_mcp.profiler import interval
 from hawkeye_mcp.profiler.interval import Class
 from hawkeye_mcp.profiler.timing import Cost, Model, Pipeline, op_time, total_us

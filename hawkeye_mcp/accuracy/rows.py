@@ -78,9 +78,16 @@ def tokamax_version() -> str | None:
 
 
 def rows() -> list[Row]:
-    """All rows, split by shape: every variant of one shape, forward and backward, falls on the same side."""
-    found = [*_from_csv(), *(_from_tokamax() if tokamax_version() else [])]
-    return _split(found)
+    """All rows, split by shape: every variant of one shape, forward and backward, falls on the same side.
+
+    Without tokamax those of its rows that are in the package.
+    """
+    if tokamax_version():
+        return _split([*_from_csv(), *_from_tokamax()])
+    from hawkeye_mcp.accuracy import shipped
+
+    own = _split(list(_from_csv()))
+    return [*own, *(row for row in shipped.load().rows if row.file != "measured.csv")]
 
 
 def _from_csv() -> Iterator[Row]:

@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from hawkeye_mcp.accuracy import fitting, predicting
-from hawkeye_mcp.accuracy.collect import Features
 from hawkeye_mcp.accuracy.rows import SHORT_US, Row
+from hawkeye_mcp.accuracy.shipped import Features
 from hawkeye_mcp.evaluation import Versions
 from hawkeye_mcp.profiler import interval
 from hawkeye_mcp.profiler.interval import Class

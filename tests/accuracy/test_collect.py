@@ -8,7 +8,7 @@ from hawkeye_mcp.accuracy.rows import Row
 from hawkeye_mcp.judge.workers import WorkerDied, WorkerError
 
 ROW = Row(
-    id="a", chip="v5e", kernel="matmul", implementation="mosaic", file="f", spec="{}", config="{}", measured_us=100.0,
+    id="a", chip="v5e", kernel="matmul", implementation="mosaic", file="measured.csv", spec="{}", config="{}", measured_us=100.0,
     timing="device", source="here", group="g",
 )  # fmt: skip
 OTHER = dataclasses.replace(ROW, id="b")

@@ -1,9 +1,10 @@
+import dataclasses
 import json
 
 import pytest
 from typer.testing import CliRunner
 
-from hawkeye_mcp.accuracy import collect, command
+from hawkeye_mcp.accuracy import collect, command, shipped
 from hawkeye_mcp.accuracy import rows as of_rows
 from hawkeye_mcp.cli import app
 from hawkeye_mcp.profiler import interval
@@ -26,19 +27,23 @@ def run(monkeypatch, tmp_path):
     monkeypatch.setattr(of_rows, "tokamax_version", lambda: None)
     monkeypatch.setattr(command, "tokamax_version", lambda: None)
     monkeypatch.setattr(interval, "path", lambda: tmp_path / "residuals.json")
+    monkeypatch.setattr(shipped, "path", lambda: tmp_path / "predicted.jsonl")
+    shipped.load.cache_clear()
 
-    async def collected(rows, progress):
+    async def collected(rows, progress, *, fresh=False, known_only=False):
         progress("asked")
         return {row.id: features(max(1.0, 0.8 * (row.measured_us - 100))) for row in rows}
 
     monkeypatch.setattr(collect, "collect", collected)
+    monkeypatch.setattr(of_rows, "_from_tokamax", lambda: iter(()))
 
     def run(*arguments):
         result = CliRunner().invoke(app, ["accuracy", *arguments])
         assert result.exit_code == 0, result.output
         return result
 
-    return run
+    yield run
+    shipped.load.cache_clear()
 
 
 def test_json_has_every_row_and_both_halves(run):
@@ -89,3 +94,42 @@ def test_write_refuses_what_would_make_intervals_worse(run, tmp_path, monkeypatc
     assert result.exit_code == 2
     assert "--chip" in result.stderr
     assert not (tmp_path / "residuals.json").exists()
+
+
+def test_what_is_written_is_scored_again_without_tokamax_and_without_predicting(run, monkeypatch):
+    monkeypatch.setattr(command, "tokamax_version", lambda: "9.9")
+    theirs = of_rows.Row(
+        id="theirs", chip="7x", kernel="attention", implementation="mosaic", file="a", spec="{}", config="{}",
+        measured_us=500.0, timing="device", source="tokamax 9.9", group="attention x",
+    )  # fmt: skip
+    lacking = dataclasses.replace(theirs, id="lacking", split="held_out")
+    monkeypatch.setattr(of_rows, "tokamax_version", lambda: "9.9")
+    monkeypatch.setattr(of_rows, "_from_tokamax", lambda: iter([theirs]))
+    before = json.loads(run("--write", "--json").stdout)
+    kept, kept_path = shipped.load(), shipped.path()
+    shipped.write([*kept.rows, lacking], kept.features, "9.9")
+
+    monkeypatch.undo()
+    monkeypatch.setattr(of_rows, "tokamax_version", lambda: None)
+    monkeypatch.setattr(collect, "tokamax_version", lambda: None)
+    monkeypatch.setattr(command, "tokamax_version", lambda: None)
+    monkeypatch.setattr(collect, "_row", None)  # nothing may be predicted
+    monkeypatch.setattr(shipped, "path", lambda: kept_path)
+    result = CliRunner().invoke(app, ["accuracy", "--json"])
+    assert result.exit_code == 0, result.output
+    after = json.loads(result.stdout)
+    rows = {row["id"]: row for row in after["rows"]}
+    assert rows.pop("lacking")["reason"].startswith("it was not predicted yet")
+    assert rows == {row["id"]: row for row in before["rows"]}
+    assert rows["theirs"]["predicted_us"] == pytest.approx(320, rel=0.2)
+    assert (after["tokamax"], after["covered"]) == ("9.9", before["covered"])
+
+
+@pytest.mark.parametrize("changed", [{"method": "0"}, {"libtpu": "0.0.1"}])
+def test_predictions_of_other_versions_are_as_good_as_none(run, monkeypatch, changed):
+    monkeypatch.setattr(command, "tokamax_version", lambda: "9.9")
+    run("--write")
+    head, *lines = shipped.path().read_text().splitlines()
+    shipped.path().write_text("\n".join([json.dumps(json.loads(head) | changed), *lines]))
+    shipped.load.cache_clear()
+    assert shipped.load() == shipped.Shipped()
