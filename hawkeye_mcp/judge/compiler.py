@@ -31,7 +31,9 @@ def compile_exported(exported: export.Exported, tpu: str) -> Any:
 
 
 def compile_artifact(artifact_b64: str, tpu: str) -> dict[str, Any]:
-    """Compile an artifact as it is: {"ops", "memory"}, or {"compiler": the compiler's words} if it refuses."""
+    """Compile an artifact as it is: {"ops", "unread", "hbm_temp_bytes", "peaks"}, or {"compiler": the compiler's words}
+    if it refuses. unread: why the compiled program cannot be read and ops is empty, else "".
+    """
     from hawkeye_mcp import artifact
     from hawkeye_mcp.profiler import hlo, static_profile
 
@@ -42,8 +44,14 @@ def compile_artifact(artifact_b64: str, tpu: str) -> dict[str, Any]:
     except (jax.errors.JaxRuntimeError, ValueError, NotImplementedError, TypeError) as error:
         return {"compiler": f"{error}"}
     memory = compiled.memory_analysis()
+    text, unread = "", ""
+    try:
+        text = compiled.as_text()
+    except jax.errors.JaxRuntimeError as error:  # seen on 7x, of programs with copies by its SparseCore
+        unread = f"{error}"[:500]
     return {
-        "ops": [dataclasses.asdict(op) for op in hlo.ops(compiled.as_text())],
+        "ops": [dataclasses.asdict(op) for op in hlo.ops(text)],
+        "unread": unread,
         "hbm_temp_bytes": int(memory.temp_size_in_bytes),
         "peaks": static_profile.peaks(tpu),
     }

@@ -74,6 +74,10 @@ class Predictor:
                 text,
             )
         work.peaks, work.hbm_temp_bytes = compiled["peaks"], compiled["hbm_temp_bytes"]
+        if compiled["unread"]:
+            doubts.at_least(
+                f"the compiled program cannot be read ({first_line(compiled['unread'])}), so the time is that of its kernels"
+            )
         kernels = replies["kernels"]
         work.kernels = kernels
         costs = await self._costs(work, compiled["ops"], kernels, doubts)

@@ -78,7 +78,12 @@ async def _predicted(kernel=None, ops=(), workload=SMALL, baseline=None, cycles=
     """Timing of a kernel of 50 us (schedule) and 1 us (HBM), with other operations around it."""
     answers = _Answers(
         {
-            "compile": {"ops": [{**OP, "on_chip": list(on_chip)}, *ops], "peaks": PEAKS, "hbm_temp_bytes": 0},
+            "compile": {
+                "ops": [{**OP, "on_chip": list(on_chip)}, *ops],
+                "peaks": PEAKS,
+                "hbm_temp_bytes": 0,
+                "unread": "",
+            },
             "plan": {"kernels": [KERNEL | (kernel or {})]},
             "profile_point": {"cycles": cycles},
             "profile_around": around or {"ops": []},
@@ -265,7 +270,7 @@ async def _counted(kernel, traced, profiled=1000, calls=1):
     """The work after a look, and how often each method was asked."""
     answers = _Answers(
         {
-            "compile": {"ops": [OP | {"calls": calls}], "peaks": PEAKS, "hbm_temp_bytes": 0},
+            "compile": {"ops": [OP | {"calls": calls}], "peaks": PEAKS, "hbm_temp_bytes": 0, "unread": ""},
             "plan": {"kernels": [KERNEL | kernel]},
             "profile_point": {"cycles": profiled},
             "count_point": traced,
@@ -292,6 +297,21 @@ async def test_one_compilation_of_a_point_gives_its_cycles_and_its_counts():
     assert work.look["counters"]["valu_ops"].total == 300
     assert work.look["kernels"][0].regions[0].text == "three"
     assert work.timing.notes == []
+
+
+@pytest.mark.anyio
+async def test_a_program_that_compiles_and_cannot_be_read_has_a_lower_bound():
+    answers = _Answers(
+        {
+            "compile": {"ops": [], "peaks": PEAKS, "hbm_temp_bytes": 0, "unread": "UNIMPLEMENTED: SparseCore copies"},
+            "plan": {"kernels": [KERNEL]},
+            "profile_point": {"cycles": 50_000},
+        }
+    )
+    work = _work()
+    await Predictor(dict.fromkeys(("compiler", "profiler"), answers), _Baselines()).predict(work)
+    assert (work.timing.candidate_us, work.timing.lower_bound, work.timing.speedup) == (50.0, True, None)
+    assert "UNIMPLEMENTED: SparseCore copies" in work.timing.notes[0]
 
 
 @pytest.mark.anyio
