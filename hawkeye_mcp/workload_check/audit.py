@@ -50,6 +50,7 @@ class Audit:
 
     def __init__(self, declared: Workload, size: workloads.Size) -> None:
         self.declared, self.size = declared, size
+        self.notes: list[str] = []
         module = module_of(declared.reference)
         self.misdeclared = list(declaration.problems(declared, module))
         if self.misdeclared:
@@ -86,6 +87,7 @@ class Audit:
             honest=honest,
             mutants=told,
             seconds=0,
+            notes=self.notes,
             problems=problems,
         )
 
@@ -120,7 +122,7 @@ class Audit:
                 self.declared.tolerance,
             ),
             *mutants.of_inputs(program, values, names, self.draws[0], self.draws[1]),
-            *_some(list(mutants.of_program(program, values))),
+            *self._some(list(mutants.of_program(program, values))),
         ]
         told = Mutants(caught=[], survived=[], allowed=[], equivalent=[])
         gate = self.declared.tolerance.gate
@@ -147,6 +149,14 @@ class Audit:
             else:
                 told.survived.append(found)
         return told
+
+    def _some(self, generated: list[mutants.Mutant]) -> list[mutants.Mutant]:
+        """All of them, or MOST chosen by a fixed seed, in their order; the notes say so."""
+        if len(generated) <= MOST:
+            return generated
+        self.notes.append(f"of {len(generated)} mutants of operations {MOST} were run, chosen by a fixed seed")
+        chosen = sorted(random.Random(0).sample(range(len(generated)), MOST))
+        return [generated[index] for index in chosen]
 
     def _reason(self, mutant: str) -> str:
         """Why workload.toml says that a mutant may survive, or nothing."""
@@ -197,14 +207,6 @@ def _roof(declared: Workload, tpu: str) -> Roof:
     flops_us = declared.flops / peaks["bf16_flops_per_s"] * 1e6
     bytes_us = declared.least_bytes / peaks["hbm_bytes_per_s"] * 1e6
     return Roof(bound="FLOPs" if flops_us > bytes_us else "bytes", least_us=max(flops_us, bytes_us))
-
-
-def _some(generated: list[mutants.Mutant]) -> list[mutants.Mutant]:
-    """All of them, or MOST chosen by a fixed seed, in their order."""
-    if len(generated) <= MOST:
-        return generated
-    chosen = sorted(random.Random(0).sample(range(len(generated)), MOST))
-    return [generated[index] for index in chosen]
 
 
 def _widened(inputs: Sequence[Any]) -> list[Any]:

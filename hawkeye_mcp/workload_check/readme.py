@@ -1,11 +1,11 @@
 """workloads/README.md: one table of all workloads, from their declarations, their checks and the baselines."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from hawkeye_mcp import content
-from hawkeye_mcp.chips import TPUS
+from hawkeye_mcp.judge import baseline
+from hawkeye_mcp.versions import versions
 from hawkeye_mcp.workload_check.report import Checked
 from hawkeye_mcp.workloads import Workload
 
@@ -25,7 +25,8 @@ This page is written by `hawkeye workloads readme --write`, which checks what ha
 - caught: wrong programs made from this one that fail the gate, of those that differ from it; the rest are in
   `workload.toml` under `[[survives]]` with reasons.
 - XLA over roofline: predicted time of the XLA baseline over the time its FLOPs or bytes take at peak, per chip; >= where
-  a part of it could not be predicted, empty where no baseline is shipped (`hawkeye baselines` predicts them).
+  a part of it could not be predicted, empty where no baseline is shipped (`hawkeye baselines` predicts them). When they are
+  predicted anew, `hawkeye workloads readme --write` brings this column up to date; it counts for nothing else.
 
 """
 _COLUMNS = ("workload", "family", "size", "GFLOP", "least MB", "bound", "power", "honest", "gate", "caught")
@@ -38,8 +39,7 @@ def path() -> Path:
 
 def render(workloads: Sequence[Workload], checks: Sequence[Checked]) -> str:
     """The whole page; checks in the order of the workloads."""
-    shipped = {tpu: _baselines(tpu) for tpu in TPUS}
-    rows = [[*_row(w, c), _over_roofline(w, c, shipped)] for w, c in zip(workloads, checks, strict=True)]
+    rows = [[*_row(w, c), _over_roofline(w, c)] for w, c in zip(workloads, checks, strict=True)]
     header = [*_COLUMNS, _BASELINE]
     lines = [header, ["---"] * len(header), *rows]
     return _INTRODUCTION + "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -89,7 +89,7 @@ def _row(workload: Workload, found: Checked) -> list[str]:
         f"{workload.least_bytes / 1e6:,.1f}",
         _bounds(found),
         "none" if workload.no_power else ("" if found.power is None else f"{found.power:.0%}"),
-        "" if honest is None else f"{honest:.1g}",
+        "" if honest is None else f"{honest:.2g}",
         found.gate,
         "none" if workload.no_power else f"{len(told.caught)} of {len(told.caught) + passed}",
     ]
@@ -103,20 +103,14 @@ def _bounds(found: Checked) -> str:
     return ", ".join(f"{tpu} {side}" for tpu, side in sides.items())
 
 
-def _over_roofline(workload: Workload, found: Checked, shipped: dict[str, dict[str, dict[str, float]]]) -> str:
+def _over_roofline(workload: Workload, found: Checked) -> str:
+    """The shipped baselines' times over the least, by chip; only those of this version."""
     told = []
     for tpu, roof in found.roofline.items():
-        if entry := shipped[tpu].get(workload.name):
-            least = ">=" if entry["lower_bound"] else ""
-            told.append(f"{tpu} {least}{entry['us'] / roof.least_us:.3g}")
+        entry = baseline.shipped(workload, tpu, versions())
+        if entry and entry.refused is not None:
+            told.append(f"{tpu} does not compile")
+        elif entry:
+            time = baseline.timed(entry, workload)
+            told.append(f"{tpu} {'>=' * time.lower_bound}{time.us / roof.least_us:.3g}")
     return ", ".join(told)
-
-
-def _baselines(tpu: str) -> dict[str, dict[str, float]]:
-    try:
-        found: dict[str, dict[str, float]] = json.loads(
-            (content.folder("workloads") / "baselines" / f"{tpu}.json").read_text(encoding="utf-8")
-        )
-    except FileNotFoundError:
-        return {}
-    return found

@@ -70,4 +70,5 @@ class Checked(_Model):
     broken: bool = Field(False, description="The check did not come to an end; nothing is known but problems.")
     seconds: float = Field(description="Wall time of the check of this workload.")
     peak_bytes: int | None = Field(None, description="Most memory that its process held.")
+    notes: list[str] = Field([], description="What could not be done here, and why.")
     problems: list[str]

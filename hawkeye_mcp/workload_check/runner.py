@@ -73,9 +73,11 @@ def _path(workload: Workload, size: Size) -> Path:
 async def _check(workload: Workload, size: Size) -> Checked:
     try:
         reply = await _call("verifier", "check_workload", workload=workload.reference, size=size)
+        found = Checked.model_validate(reply)
     except (WorkerDied, WorkerError, WorkerTimeout, WorkerUnavailable) as error:
-        return _broken(workload, size, error)
-    found = Checked.model_validate(reply)
+        if size == "check" or not _out_of_memory(error):
+            return _unknown(workload, size, problem=f"the check did not finish: {error}; {_advice(error)}")
+        found = _unknown(workload, size, note=f"nothing was run at full size: 12 GB of memory do not suffice ({error})")
     if size == "check":
         return found
     fits = [await _fit(workload, tpu) for tpu in FULL_SIZE_CHIPS]
@@ -91,17 +93,26 @@ async def _call(kind: str, method: str, **params: object) -> dict[str, object]:
         await worker.close()
 
 
-def _broken(workload: Workload, size: Size, error: Exception) -> Checked:
-    """The check itself did not come to an end: out of memory or time, or the workload's code raises."""
+def _out_of_memory(error: Exception) -> bool:
+    """An allocation that fails raises, or ends the process where it was XLA's own."""
+    return isinstance(error, WorkerDied) or any(word in str(error) for word in ("RESOURCE_EXHAUSTED", "MemoryError"))
+
+
+def _advice(error: Exception) -> str:
     advice = {
-        WorkerDied: "it may need more memory than the check allows; try it on a smaller size",
+        WorkerDied: "it may need more memory than the check allows; try smaller dimensions",
         WorkerTimeout: "choose smaller dimensions",
         WorkerUnavailable: "`hawkeye doctor` says what this installation lacks",
-    }.get(type(error), "mend the workload's code")
+    }
+    return advice.get(type(error), "mend the workload's code")
+
+
+def _unknown(workload: Workload, size: Size, *, problem: str = "", note: str = "") -> Checked:
+    """Nothing was found out; problem: why the check did not come to an end, note: why it was left out."""
     return Checked(
         name=workload.name,
-        ok=False,
-        broken=True,
+        ok=not problem,
+        broken=bool(problem),
         size=size,
         gate=workload.tolerance.gate,
         seeds=[],
@@ -109,7 +120,8 @@ def _broken(workload: Workload, size: Size, error: Exception) -> Checked:
         honest=[],
         mutants=Mutants(caught=[], survived=[], allowed=[], equivalent=[]),
         seconds=0,
-        problems=[f"the check did not finish: {error}; {advice}"],
+        notes=[note] if note else [],
+        problems=[problem] if problem else [],
     )
 
 

@@ -42,6 +42,8 @@ def table(checks: Sequence[Checked], console: Console) -> None:
         for fit in found.fits:
             words = "compiles at full size" if fit.fits else f"does not compile at full size: {fit.words}"
             console.print(plain(f"{found.name} on {fit.tpu}: {words}"), soft_wrap=True)
+        for note in found.notes:
+            console.print(plain(f"{found.name}: {note}"), soft_wrap=True)
         for problem in found.problems:
             console.print(plain(f"{found.name}: {problem}"), soft_wrap=True)
         for mutant in found.mutants.allowed:
