@@ -99,7 +99,7 @@ def _title(name: str, profile: Profile) -> str:
 def _subtitle(profile: Profile) -> str:
     timing = profile.timing
     parts = [f"bound by {_NAMES[profile.bound]}{_floor(profile)}" if profile.bound else "bound unknown"]
-    if profile.roofline:
+    if profile.roofline and profile.roofline.best_speedup is not None:
         parts.append(f"at best {profile.roofline.best_speedup:.4g} times as fast")
     if timing and timing.indistinguishable:
         parts.append("indistinguishable from XLA")

@@ -129,7 +129,9 @@ class Roofline(Model):
     ceilings: list[Ceiling]
     binding: Unit
     best_us: float = Field(description="the highest ceiling for the work that the workload asks for")
-    best_speedup: float = Field(description="candidate_us / best_us: what no change to this candidate can exceed")
+    best_speedup: float | None = Field(
+        description="candidate_us / best_us: what no change to this candidate can exceed; null if its time is a lower bound"
+    )
     intensity: float | None = Field(None, description="FLOP per byte of HBM traffic of the candidate")
     achieved_flops_per_s: float | None = None
 
@@ -154,7 +156,7 @@ class Profile(Model):
     isolation: str = Field(description="bubblewrap or rlimits: what stood around the candidate's Python")
     artifact: ArtifactInfo | None = None
     predicted_us: float | None = None
-    bound: Unit | None = Field(None, description="what most of the time waits for")
+    bound: Unit | None = Field(None, description="what most of the time waits for; null if the time is a lower bound")
     timing: Timing | None = Field(None, description="predicted")
     measured: Timing | None = Field(None, description="on this machine's own TPU, where it has one of the generation")
     executed_bundles: float | None = None
@@ -162,7 +164,7 @@ class Profile(Model):
     spills: float | None = None
     vmem_bytes: int | None = Field(None, description="the most that one kernel takes")
     vmem_capacity_bytes: int | None = None
-    hbm_bytes: int | None = Field(None, description="that the whole program moves")
+    hbm_bytes: int | None = Field(None, description="that the whole program moves; null if a kernel's depend on data")
     hbm_temp_bytes: int | None = Field(None, description="HBM that the program takes beside inputs and outputs")
     counters: dict[str, Count] = {}
     kernels: list[KernelProfile] = []

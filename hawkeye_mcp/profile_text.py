@@ -55,14 +55,12 @@ def _summary(found: Profile, console: Console) -> None:
     if found.measured:
         display.times(found.measured, console)
         display.notes(found.measured, console)
-    line(console, "bound", f"{found.bound}: {BINDS[found.bound]}" if found.bound else "unknown")
+    unknown = "unknown: the time is a lower bound" if found.timing and found.timing.lower_bound else "unknown"
+    line(console, "bound", f"{found.bound}: {BINDS[found.bound]}" if found.bound else unknown)
     if roof := found.roofline:
-        line(
-            console,
-            "at best",
-            f"{roof.best_speedup:.4g} times as fast: no kernel does this work in less than {display.us(roof.best_us)} us"
-            f" on {found.tpu} ({roof.binding})",
-        )
+        faster = f"{roof.best_speedup:.4g} times as fast: " if roof.best_speedup is not None else ""
+        least = f"no kernel does this work in less than {display.us(roof.best_us)} us on {found.tpu} ({roof.binding})"
+        line(console, "at best", faster + least)
     schedule = [
         ("bundles executed", found.executed_bundles),
         ("cycles waiting", found.stall_cycles),

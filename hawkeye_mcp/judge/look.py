@@ -27,13 +27,14 @@ def fields(work: Work) -> dict[str, Any]:
         return dict(work.look)
     view = _view(work, timing)
     totals = [kernel["vmem_bytes"] for kernel in work.kernels if kernel.get("vmem_bytes") is not None]
-    moved = sum((op.hbm_bytes or 0) * op.calls for op in timing.ops)
+    counted = work.kernels and all(kernel["window_bytes"] is not None for kernel in work.kernels)
+    moved = sum((op.hbm_bytes or 0) * op.calls for op in timing.ops) if counted else None
     found: dict[str, Any] = {
         **work.look,
         "kernels": [kernel.profile for kernel in view.kernels],
         "vmem_bytes": max(totals, default=None),
         "vmem_capacity_bytes": int(work.peaks["vmem_bytes"]),
-        "hbm_bytes": moved if timing.ops else None,
+        "hbm_bytes": moved,
         "findings": findings(work),
     }
     if timing.candidate_us:
@@ -42,7 +43,7 @@ def fields(work: Work) -> dict[str, Any]:
             work.workload,
             work.tpu,
             view.peaks,
-            timing.candidate_us,
+            None if timing.lower_bound else timing.candidate_us,
             moved_bytes=moved,
             eight_bit=any(kernel["eight_bit_matmul"] for kernel in work.kernels),
             counters=view.counters,

@@ -105,7 +105,8 @@ class Predictor:
         speedup = None
         if baseline_us and candidate_us and not doubts.lower_bound:
             speedup = float(f"{baseline_us / candidate_us:.4g}")
-        candidate_interval = _interval(candidate_us, ops, work.tpu, least_us)
+        # nothing is known of how far above its lower bound a time may lie
+        candidate_interval = None if doubts.lower_bound else _interval(candidate_us, ops, work.tpu, least_us)
         baseline_interval = _interval(baseline_us, baseline.ops if baseline else [], work.tpu, 0.0)
         speedup_interval = None
         if speedup and baseline_us and candidate_us and baseline_interval and candidate_interval:
@@ -337,7 +338,8 @@ class Predictor:
                 work.timing.notes.append(f"kernel {kernel['name']}: counters unavailable: {why}")
             elif run.counts["unsized_transfers"]:
                 work.timing.notes.append(
-                    f"kernel {kernel['name']}: the sizes of some transfers are computed at run time; their bytes are not counted"
+                    f"kernel {kernel['name']}: the sizes of some transfers are computed at run time, so there are no"
+                    " counters of bytes"
                 )
         counted = [run for run in runs if run is not None]
         if not counted or len(counted) < len(runs):  # totals over some of the kernels would pass for those of all

@@ -21,12 +21,14 @@ from hawkeye_mcp.profiler import llo
 # Length, instruction's name, the rest up to the next record (a transfer's has several lines).
 _RECORD = re.compile(rb"\nLength to end: (\d+), (?:%\S+ = )?([a-z_]\S*)([^\n]*(?:\n(?!Length to end: )[^\n]*)*)")
 _GRANULES = re.compile(rb"size_in_granules=\*/(\d+)")
+_SPILL = re.compile(rb"\[(vmem|smem):\[#allocation\d+_spill\]")
 _LOCATION = re.compile(rb'loc\("([^"]*)":(\d+):')
 _SEPARATOR = b"\nLength to end: "
 
 # A line of the kernel file, from 1, or what the compiler adds.
 Place = int | str
 SPILLS = "spills and fills of vector registers"
+SCALAR_SPILLS = "spills and fills of scalar registers"  # to SMEM; no counter of spills has them
 PIPELINE = "transfers and waits of the grid's pipeline"
 OTHER = "address arithmetic, loop control, moves"
 
@@ -129,8 +131,8 @@ def _spent(pieces: Iterable[bytes]) -> Iterator[tuple[int, int, bytes, bytes]]:
 
 def _added(kind: str, rest: bytes) -> str:
     """What an instruction without a line of the kernel file is for."""
-    if b"_spill]" in rest:
-        return SPILLS
+    if spilled := _SPILL.search(rest):
+        return SPILLS if spilled[1] == b"vmem" else SCALAR_SPILLS
     return PIPELINE if kind in ("dma_starts", "dma_waits", "sync_ops") else OTHER
 
 

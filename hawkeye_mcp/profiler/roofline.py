@@ -19,16 +19,16 @@ def roofline(
     workload: Workload,
     tpu: str,
     peaks: Mapping[str, float],
-    candidate_us: float,
+    candidate_us: float | None,
     *,
-    moved_bytes: int,
+    moved_bytes: int | None,
     eight_bit: bool,
     counters: Mapping[str, Count],
 ) -> Roofline:
-    """Ceilings of one device against a predicted time.
+    """Ceilings of one device against a predicted time; None where that is a lower bound, which compares with nothing.
 
     peaks: at the rates that last, by which the time is predicted (see `timing.Model`).
-    moved_bytes: what the candidate moves over HBM. eight_bit: whether it multiplies operands of at most 8 bits.
+    moved_bytes: what the candidate moves over HBM, None if unknown. eight_bit: whether it multiplies operands of at most 8 bits.
     counters: of the executed schedule; without them the candidate's two ceilings are unknown and left out.
     """
     lasting = MODELS[tpu]
@@ -47,9 +47,10 @@ def roofline(
         ceilings=ceilings,
         binding=best.unit,
         best_us=best.us,
-        best_speedup=float(f"{candidate_us / best.us:.4g}"),
+        # a time within its error of a ceiling may lie below it
+        best_speedup=float(f"{max(1.0, candidate_us / best.us):.4g}") if candidate_us else None,
         intensity=float(f"{workload.flops / moved_bytes:.4g}") if moved_bytes else None,
-        achieved_flops_per_s=float(f"{workload.flops / candidate_us * 1e6:.4g}"),
+        achieved_flops_per_s=float(f"{workload.flops / candidate_us * 1e6:.4g}") if candidate_us else None,
     )
 
 

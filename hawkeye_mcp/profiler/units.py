@@ -40,8 +40,11 @@ def _mxu(view: View) -> float:
 def bound(view: View) -> Unit | None:
     """What most of the time waits for; "vpu" is all of the vector unit: arithmetic, moves between lanes, VMEM.
 
-    None where the schedule was not counted and neither HBM nor the MXU stands out.
+    None where the schedule was not counted and neither HBM nor the MXU stands out, and of a time that is a lower bound:
+    what it leaves out may be what is waited for.
     """
+    if view.timing.lower_bound:
+        return None
     by_hbm_us = sum(op.us for op in view.timing.ops if op.bound == "hbm")
     if by_hbm_us >= BUSY * view.total_us:
         return "hbm"

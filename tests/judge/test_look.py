@@ -20,7 +20,7 @@ OPERAND = {
     "moved_bytes": 128 << 20,
 }  # fmt: skip
 PLAN = {
-    "name": "kernel", "grid": [64], "calls": 1, "cycles": 13_500_000.0, "own_hbm_bytes": 0, "eight_bit_matmul": False,
+    "name": "kernel", "grid": [64], "calls": 1, "cycles": 13_500_000.0, "own_hbm_bytes": 0, "window_bytes": [128 << 20], "eight_bit_matmul": False,
     "runs": [(1, [False])], "vmem_bytes": 1_500_000,
     "anatomy": {"operands": [OPERAND], "matmuls": [{"lhs": "bf16", "rhs": "bf16", "flops": 1e9, "passes": 1}]},
 }  # fmt: skip
@@ -53,6 +53,20 @@ def test_an_array_that_stays_in_vmem_takes_no_window_and_crosses_nothing():
     (kernel,) = look.fields(_work(runs=[(3, [True])]))["kernels"]
     assert (kernel.traffic, kernel.calls, kernel.us) == ([], 3, 3000.0)
     assert [b.kind for b in kernel.buffers] == ["internal"]
+
+
+def test_bytes_of_which_a_kernels_depend_on_data_are_unknown():
+    found = look.fields(_work(window_bytes=None))
+    assert (found["hbm_bytes"], found["roofline"].intensity) == (None, None)
+    assert look.fields(_work())["roofline"].intensity > 0
+
+
+def test_a_lower_bound_is_held_against_no_ceiling():
+    work = _work()
+    work.timing = work.timing.model_copy(update={"lower_bound": True})
+    found = look.fields(work)
+    assert (found["bound"], found["roofline"].best_speedup) == (None, None)
+    assert found["roofline"].best_us > 0
 
 
 def test_what_was_counted_stays_with_its_kernel():

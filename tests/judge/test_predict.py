@@ -115,6 +115,7 @@ async def test_words_in_a_note_do_not_make_a_lower_bound_but_the_flag_does():
     assert (timing.lower_bound, timing.speedup) == (False, 2.0)
     timing, _ = await _predicted({"notes": ["it depends"], "lower_bound": True})
     assert (timing.lower_bound, timing.speedup, timing.candidate_us) == (True, None, 50.0)
+    assert timing.candidate_interval_us is None
     assert timing.notes == ["it depends"]
 
 

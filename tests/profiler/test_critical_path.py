@@ -1,7 +1,7 @@
 import pytest
 
 from hawkeye_mcp.profiler import critical_path, llo
-from hawkeye_mcp.profiler.critical_path import OTHER, PIPELINE, SPILLS, Incomplete
+from hawkeye_mcp.profiler.critical_path import OTHER, PIPELINE, SCALAR_SPILLS, SPILLS, Incomplete
 
 # 40 cycles: two transfers in flight at once, a step of work, a result written. The last record of a walk has length 1.
 DUMP = b"""\
@@ -50,6 +50,11 @@ def test_every_cycle_has_a_place():
     assert walk.places == {7: 1, 9: 8, SPILLS: 1, PIPELINE: 1 + 13 + 2 + 9 + 1 + 1, OTHER: 1 + 2}
     assert walk.place_stalls == {9: 6, PIPELINE: 12 + 1 + 8, OTHER: 1}
     assert sum(walk.places.values()) == walk.cycles
+
+
+def test_scalar_registers_spill_to_smem_and_are_no_vector_spills():
+    walk = walked(DUMP.replace(b"vst [vmem:[#allocation2_spill] sm:$0xff]", b"sst [smem:[#allocation2_spill]]"))
+    assert (walk.places[SCALAR_SPILLS], walk.places[SPILLS]) == (1, 0)
 
 
 def test_the_kernels_own_work_begins_and_ends_with_its_lines():

@@ -27,6 +27,13 @@ def test_ceilings_of_the_workload():
     assert found.achieved_flops_per_s == pytest.approx(GEMM.flops / 5e-3, rel=1e-3)
 
 
+def test_no_time_below_its_ceiling_and_none_that_is_a_lower_bound_promises_a_gain():
+    assert _roofline(us=_roofline().best_us * 0.99).best_speedup == 1.0
+    unknown = _roofline(us=None)
+    assert (unknown.best_speedup, unknown.achieved_flops_per_s) == (None, None)
+    assert unknown.best_us == _roofline().best_us
+
+
 def test_work_that_algebra_saves_is_no_ceiling_and_eight_bits_have_their_own():
     less = GEMM.model_copy(update={"least_flops": GEMM.flops / 2})
     assert _roofline(less).best_us == pytest.approx(_roofline().best_us / 2)
@@ -66,6 +73,10 @@ def test_ceilings_of_the_candidate_come_from_what_it_executes_and_bind_nothing(t
 def test_what_most_of_the_time_waits_for(expected, changed):
     counters = changed.pop("counters")
     assert bound(view(kernel(**changed), counters=counters)) == expected
+
+
+def test_what_a_lower_bound_waits_for_is_unknown():
+    assert bound(view(kernel(by_hbm=True), lower_bound=True)) is None
 
 
 def test_passes_of_a_precise_matmul_keep_the_mxu_busy():

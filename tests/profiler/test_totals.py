@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 
 from hawkeye_mcp.profiler import llo, totals
@@ -132,6 +134,9 @@ def test_counters_are_of_all_kernels_and_calls():
     assert (found["hbm_read_bytes"].total, found["hbm_read_bytes"].unit) == (4096 * 203, "bytes")
     assert found["hbm_read_bytes"].peak_share == pytest.approx(4096 * 203 / 2e6)
     assert "unsized_transfers" not in found
+    unsized = dataclasses.replace(runs[1], counts=runs[1].counts | {"unsized_transfers": 1})
+    of_unknown_size = totals.counters([runs[0], unsized], PEAKS, 2.0, eight_bit=False)
+    assert found.keys() - of_unknown_size.keys() == {"hbm_read_bytes", "hbm_written_bytes"}
     eight = totals.counters(runs, PEAKS, 2.0, eight_bit=True)
     assert eight["mxu_flops"].peak_share == pytest.approx(found["mxu_flops"].peak_share / 2)
 
