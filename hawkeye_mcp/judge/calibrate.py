@@ -80,6 +80,7 @@ async def _profile(
             flop_cycles=sum(p["flops"] for p in op["products"]) / peaks["bf16_flops_per_s"] * peaks["clock_hz"],
             hbm_cycles=op["hbm_bytes"] / peaks["hbm_bytes_per_s"] * peaks["clock_hz"],
             registers=op["elements"] / REGISTER,
+            partial=op["partial"],
             compiler=_compiler(versions),
         )
         for op in reply["ops"]
@@ -97,7 +98,7 @@ async def run(tpus: list[str], versions: Versions, progress: Callable[[str], Non
 
 
 def table(versions: Versions) -> dict[str, Any]:
-    """For each chip: XLA's estimate over the profile on products, and cycles per vector register by sort."""
+    """For each chip: XLA's estimate over the profile on products, cycles per vector register by sort, and all rows."""
     rows = current(versions)
     by_chip = {tpu: [row for row in rows if row.tpu == tpu] for tpu in TPUS}
     return {

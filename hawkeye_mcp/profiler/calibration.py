@@ -21,7 +21,7 @@ class Row(BaseModel):
 
     at: the dimensions that differ from full size. profile_cycles: libtpu's static profile. xla_cycles: XLA's estimate.
     flop_cycles, hbm_cycles: least that its products at the matrix units' peak and its HBM traffic take. registers:
-    vector registers of 1024 elements that its largest array fills.
+    vector registers of 1024 elements that its largest array fills. partial: as in `hlo.Op`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -36,21 +36,26 @@ class Row(BaseModel):
     flop_cycles: float
     hbm_cycles: float
     registers: float
+    partial: int = 0
     compiler: str
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """product: cycles that a large matrix product takes over those at the matrix units' peak. registers: cycles that an operation of each sort takes for each vector register, median over those that the
+    """product: cycles that a large matrix product takes over those at the matrix units' peak. estimate: what XLA makes
+    of it, less partial sums, over the profile. registers: cycles that an operation of each sort takes for each vector register, median over those that the
     matrix units do not bind."""
 
     product: float
+    estimate: float
     registers: dict[str, float]
 
 
 # Smaller operations are all overhead.
 LEAST_REGISTERS = 256
-LARGE_PRODUCT = 200_000  # cycles at the matrix units' peak
+# Cycles at the matrix units' peak from which on the start of a product's transfers is a small part of its time; and
+# from which on the profile has that part, but so has the estimate.
+LARGE_PRODUCT, MIDDLE_PRODUCT = 200_000, 60_000
 
 
 def path() -> Path:
@@ -71,11 +76,17 @@ def bound_by_matrix_units(row: Row) -> bool:
 
 def calibration(tpu: str, found: Sequence[Row]) -> Calibration:
     """Of one chip; a sort of which it has no rows takes those of all chips."""
-    large = [row for row in found if bound_by_matrix_units(row) and row.flop_cycles >= LARGE_PRODUCT]
-    reached = [row.profile_cycles / row.flop_cycles for row in large]
+    products = [row for row in found if bound_by_matrix_units(row) and row.flop_cycles >= MIDDLE_PRODUCT]
+    reached = [row.profile_cycles / row.flop_cycles for row in products if row.flop_cycles >= LARGE_PRODUCT]
+    compared = [row for row in products if row.tpu == tpu and row.xla_cycles] or products
+    estimates = [(row.xla_cycles - row.partial) / row.profile_cycles for row in compared if row.xla_cycles]
     own, everywhere = cycles_per_register([row for row in found if row.tpu == tpu]), cycles_per_register(found)
     medians = {sort: statistics.median(own.get(sort, values)) for sort, values in sorted(everywhere.items())}
-    return Calibration(statistics.median(reached) if reached else 1.0, medians)
+    return Calibration(
+        product=statistics.median(reached) if reached else 1.0,
+        estimate=max(1.0, statistics.median(estimates)) if estimates else 1.0,
+        registers=medians,
+    )
 
 
 def estimate_ratios(found: Sequence[Row]) -> list[float]:

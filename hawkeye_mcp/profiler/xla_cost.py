@@ -61,7 +61,7 @@ def cycles(
         most = max(BELIEVED * least, BELIEVED_PADDED * padded if binds else 0.0)
         reached = least * calibration.product
         if xla_cycles and least <= xla_cycles and xla_cycles - partial <= most:
-            return max(xla_cycles - partial, reached), "xla_estimate"
+            return max((xla_cycles - partial) / calibration.estimate, reached), "xla_estimate"
         vectors = calibration.registers.get("product", 0.0) * elements / REGISTER
         return max(reached, vectors), "roofline_calibrated"
     if sort not in calibration.registers:

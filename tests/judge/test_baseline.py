@@ -78,7 +78,7 @@ def test_a_baseline_is_found_again_only_under_its_own_fingerprint(cache):
 
 def test_other_calibrations_make_another_baseline(monkeypatch):
     mark = fingerprint(NORM, "v5e", VERSIONS)
-    monkeypatch.setattr(baseline, "_calibration", lambda tpu: Calibration(1.0, {"copy": 1.5}))
+    monkeypatch.setattr(baseline, "_calibration", lambda tpu: Calibration(1.0, 1.0, {"copy": 1.5}))
     assert fingerprint(NORM, "v5e", VERSIONS) != mark
 
 
@@ -158,7 +158,7 @@ REGISTERS = {"elementwise": 4.0, "product": 6.0}
 
 @pytest.fixture
 def calibrated(cache, monkeypatch):
-    monkeypatch.setattr(baseline, "_calibration", lambda tpu: Calibration(1.0, REGISTERS))
+    monkeypatch.setattr(baseline, "_calibration", lambda tpu: Calibration(1.0, 1.0, REGISTERS))
 
 
 @pytest.mark.anyio

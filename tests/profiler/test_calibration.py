@@ -39,6 +39,9 @@ def test_products_that_the_matrix_units_bind_say_what_estimates_are_worth_and_no
 def test_large_products_say_how_near_the_peak_they_come():
     large = [_row("product", int(300_000 * over), flop=300_000) for over in (1.02, 1.06, 1.3)]
     small = [_row("product", 1500, flop=1000)] * 5
+    own = _row("product", 300_000, xla=400_000, flop=290_000, tpu="v6e").model_copy(update={"partial": 40_000})
+    assert calibration("v6e", [*large, own]).estimate == pytest.approx(1.2)
+    assert calibration("v5e", [*large, own]).estimate == pytest.approx(1.2), "of all chips, for want of its own"
     assert calibration("v6e", [*large, *small]).product == pytest.approx(1.06)
     assert calibration("v6e", small).product == 1.0
 

@@ -1,16 +1,18 @@
+from dataclasses import replace
+
 from hawkeye_mcp.profiler.calibration import Calibration
 from hawkeye_mcp.profiler.flops import Product
 from hawkeye_mcp.profiler.xla_cost import Chip, cycles
 
 CHIP = Chip(flops_per_cycle=1000.0, hbm_bytes_per_cycle=10.0, side=128)
-CALIBRATION = Calibration(1.05, {"product": 5.0, "reduction": 2.0})
+CALIBRATION = Calibration(1.05, 1.0, {"product": 5.0, "reduction": 2.0})
 
 
-def _cycles(sort="product", *, flops=0.0, depth=1024, width=1024, xla=None, hbm=0, elements=1024, partial=0):
+def _cycles(sort="product", *, flops=0.0, depth=1024, width=1024, xla=None, hbm=0, elements=1024, partial=0, over=1.0):
     products = [Product(flops, depth, width)] if flops else []
     return cycles(
         sort=sort, xla_cycles=xla, hbm_bytes=hbm, elements=elements, partial=partial, products=products, chip=CHIP,
-        calibration=CALIBRATION,
+        calibration=replace(CALIBRATION, estimate=over),
     )  # fmt: skip
 
 
@@ -22,6 +24,10 @@ def test_partial_sums_are_no_time_of_their_own_and_nothing_is_faster_than_large_
     assert _cycles(flops=1e6, xla=1_900, partial=500) == (1_400, "xla_estimate")
     assert _cycles(flops=1e6, xla=1_900, partial=880) == (1_050, "xla_estimate")
     assert _cycles(flops=1e6, xla=2_400, partial=500) == (1_900, "xla_estimate")
+
+
+def test_what_estimates_exceed_profiles_by_on_the_chip_is_taken_off():
+    assert _cycles(flops=1e6, xla=1_900, partial=100, over=1.2) == (1_500, "xla_estimate")
 
 
 def test_an_estimate_far_above_or_below_the_work_is_set_aside():
