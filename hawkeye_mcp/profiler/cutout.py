@@ -46,8 +46,7 @@ def cut_out(call: MosaicCall, grids: Sequence[Sequence[int]]) -> export.Exported
             copy = call.op.clone(ir.InsertionPoint(end))
             for at, argument in enumerate(block.arguments):
                 copy.operands[at] = argument
-            if tuple(grid) != call.grid:
-                copy.attributes["backend_config"] = ir.StringAttr.get(with_grid(call, grid))
+            copy.attributes["backend_config"] = ir.StringAttr.get(with_grid(call, grid))
             copy.attributes["mhlo.frontend_attributes"] = ir.DictAttr.get({POINT: ir.StringAttr.get(str(i))})
             outputs += list(copy.results)
         for at, value in enumerate(outputs):

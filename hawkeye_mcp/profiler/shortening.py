@@ -14,16 +14,17 @@ from collections.abc import Sequence
 
 from jax._src.lib.mlir import ir
 
+from hawkeye_mcp.profiler import lines
 from hawkeye_mcp.profiler.long_loop import long_loop, shorten
 from hawkeye_mcp.profiler.mosaic import MosaicCall, Window
 from hawkeye_mcp.profiler.regularity import last_step_tests
 
 
 def with_grid(call: MosaicCall, point: Sequence[int]) -> str:
-    """The call's backend_config with a shorter grid; one number more is the turns of its long loop."""
+    """The call's backend_config with a grid as short as asked; one number more is the turns of its long loop."""
     grid, turns = point[: len(call.grid)], point[len(call.grid) :]
     with call.body.context, ir.Location.unknown(call.body.context):
-        body = ir.Module.parse(call.body.operation.get_asm(binary=False, enable_debug_info=True))
+        body = ir.Module.parse(lines.of_callers(call.body.operation.get_asm(binary=False, enable_debug_info=True)))
         short = dataclasses.replace(call, body=body)
         for test, at, axis in last_step_tests(short):
             if grid[axis] != call.grid[axis]:

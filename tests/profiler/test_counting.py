@@ -46,6 +46,12 @@ def multiplied(x, y):
         out_ref[...] = jnp.dot(x_ref[...], y_ref[...], preferred_element_type=jnp.float32)
     return pl.pallas_call(body, out_shape=jax.ShapeDtypeStruct((256, 512), jnp.float32))(x, y)
 
+def grown(x):
+    def body(x_ref, out_ref):
+        once = jnp.exp(x_ref[...])  # line 37
+        out_ref[...] = jnp.exp(once)  # line 38
+    return pl.pallas_call(body, out_shape=x)(x)
+
 def normalised(x):
     def body(x_ref, out_ref):
         rows = x_ref[...].astype(jnp.float32)
@@ -119,6 +125,13 @@ async def test_the_inner_loop_is_the_hot_one_and_its_transcendentals_are_counted
         < look["static"]["hot"]["used"]["EUP"]
         <= look["static"]["hot"]["bundles"][1] - look["static"]["hot"]["bundles"][0] + 1
     )
+
+
+@pytest.mark.anyio
+async def test_the_same_operation_on_two_lines_costs_on_both(tracer):
+    look = await looked(tracer, "grown", [((256, 512), "float32")], [])
+    cycles = {place: spent for place, spent, _ in look["places"]}
+    assert 0.5 < cycles[37] / cycles[38] < 2
 
 
 @pytest.mark.anyio
