@@ -131,7 +131,7 @@ def fingerprint(workload: Workload, tpu: str, versions: Versions) -> str:
         tpu,
         f"{versions.jax} {versions.jaxlib} {versions.libtpu}",
         repr(_calibration(tpu)),
-        "6",  # the method below
+        "7",  # the method below
     ]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
@@ -253,7 +253,6 @@ def cost_of(op: dict[str, Any], tpu: str, peaks: dict[str, float]) -> OpCost:
     """Of one operation, without a profile."""
     chip = xla_cost.Chip(
         peaks["bf16_flops_per_s"] / peaks["clock_hz"],
-        peaks["hbm_bytes_per_s"] / peaks["clock_hz"],
         xla_cost.mxu_side(tpu),
     )
     cycles: float | None = None
@@ -262,7 +261,6 @@ def cost_of(op: dict[str, Any], tpu: str, peaks: dict[str, float]) -> OpCost:
         cycles, method = xla_cost.cycles(
             sort=op["sort"],
             xla_cycles=op["xla_cycles"],
-            hbm_bytes=op["hbm_bytes"],
             elements=op["elements"],
             partial=op["partial"],
             products=[Product(**product) for product in op["products"]],

@@ -19,17 +19,17 @@ from hawkeye_mcp.profiler.flops import Product
 # XLA's estimate of a product is believed between its work at the peak of the matrix units and this many times that.
 # Of products that the matrix units do not bind it is four and more times the traffic's time.
 BELIEVED = 2.0
-# The same where the matrix units' sides are not filled, against the work with that filling.
+# The same of products that fill less than half of the matrix units, as convolutions of few channels do, against the
+# work with that filling.
 BELIEVED_PADDED = 1.3
 REGISTER = 1024  # elements
 
 
 @dataclass(frozen=True)
 class Chip:
-    """flops_per_cycle: of all matrix units of a device; hbm_bytes_per_cycle; side: of a matrix unit, elements."""
+    """flops_per_cycle: of all matrix units of a device. side: of a matrix unit, elements."""
 
     flops_per_cycle: float
-    hbm_bytes_per_cycle: float
     side: int
 
 
@@ -42,7 +42,6 @@ def cycles(
     *,
     sort: str,
     xla_cycles: float | None,
-    hbm_bytes: int,
     elements: int,
     partial: int,
     products: list[Product],
@@ -57,8 +56,8 @@ def cycles(
     if flops:
         least = flops / chip.flops_per_cycle
         padded = sum(product.padded_flops(chip.side) for product in products) / chip.flops_per_cycle
-        binds = least >= hbm_bytes / chip.hbm_bytes_per_cycle
-        most = max(BELIEVED * least, BELIEVED_PADDED * padded if binds else 0.0)
+        poorly_filled = padded >= BELIEVED * least
+        most = max(BELIEVED * least, BELIEVED_PADDED * padded if poorly_filled else 0.0)
         reached = least * calibration.product
         if xla_cycles and least <= xla_cycles and xla_cycles - partial <= most:
             return max((xla_cycles - partial) / calibration.estimate, reached), "xla_estimate"
