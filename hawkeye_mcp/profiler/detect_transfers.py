@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from hawkeye_mcp.profile import Finding
 from hawkeye_mcp.profiler.anatomy import Operand
-from hawkeye_mcp.profiler.view import Kernel, View, finding, size, us
+from hawkeye_mcp.profiler.view import Kernel, View, count, finding, size, us
 
 # The start of a transfer takes about 750 cycles on v5e. A grid step of fewer than LATENCY_CYCLES is mostly that; one of
 # fewer than SHORT_STEP_CYCLES may be, which only its stalls can tell.
@@ -23,9 +23,8 @@ def outside_kernels(view: View) -> Iterator[Finding]:
     if spent_us > 0.02 * view.total_us:
         named = ", ".join(f"{op.name} {us(op.us)}" for op in ops[:2])
         yield finding(
-            f"{us(spent_us)} of {us(view.total_us)} is spent in XLA operations outside the kernels ({named}): do this work in a"
-            " kernel that already has the data in VMEM, or leave it out (casts, transposes, padding and reshapes copy whole"
-            " arrays).",
+            f"{us(spent_us)} of {us(view.total_us)} is spent in XLA operations outside the kernels ({named}). Do this work in a"
+            " kernel that already has the data in VMEM, or leave it out: casts, transposes and padding copy whole arrays.",
             "timing.ops[kind=xla].us",
             spent_us,
             spent_us,
@@ -49,8 +48,8 @@ def rereads(view: View) -> Iterator[Finding]:
             continue
         times = worst.moved_bytes / worst.array_bytes
         yield finding(
-            f"{worst.label} of kernel {kernel.profile.name} crosses HBM {times:.3g} times over ({size(worst.moved_bytes)} for an"
-            f" array of {size(worst.array_bytes)}){_through(kernel, worst)}. {_room(view, kernel)}",
+            f"{worst.label} of kernel {kernel.profile.name} crosses HBM {count(times)} times over ({size(worst.moved_bytes)} for an"
+            f" array of {size(worst.array_bytes)}){_through(kernel, worst)}; {_room(view, kernel)}.",
             f"traffic[{worst.label}].factor",
             times,
             costs_us * kernel.profile.calls,
@@ -81,17 +80,15 @@ def _waiting_us(kernel: Kernel) -> float:
 
 
 def _through(kernel: Kernel, operand: Operand) -> str:
-    """Which axes of the grid fetch the operand again."""
+    """Which axes of the grid fetch the operand again, and a sentence of what moves it less often."""
+    less_often = ". Use larger blocks"
     if operand.axes is None or not operand.axes:
-        return ""
+        return less_often
     again = [a for a, n in enumerate(kernel.profile.grid) if n > 1 and a not in operand.axes and a < max(operand.axes)]
     if not again:
-        return ""
-    steps = " and ".join(f"axis {axis} ({kernel.profile.grid[axis]} steps)" for axis in again)
-    return (
-        f": every step of grid {steps} fetches all of it again, so fewer and larger blocks along that axis"
-        " move it less often"
-    )
+        return less_often
+    steps = " and ".join(f"axis {axis} ({kernel.profile.grid[axis]:,} steps)" for axis in again)
+    return f", again in every step of grid {steps}. Use fewer and larger blocks there"
 
 
 def _full(view: View, kernel: Kernel) -> bool:
@@ -100,16 +97,17 @@ def _full(view: View, kernel: Kernel) -> bool:
 
 
 def _room(view: View, kernel: Kernel) -> str:
+    """The end of a sentence on larger blocks: where they fit."""
     used, limit = view.vmem(kernel)
     capacity = int(view.peaks["vmem_bytes"])
     if not _full(view, kernel):
-        return f"The kernel takes {size(used)} of the {size(limit)} of VMEM that it may: there is room."
+        return f"VMEM has room ({size(used)} of the {size(limit)} that the kernel may take)"
     if limit < 0.75 * capacity:
         return (
-            f"The kernel takes {size(used)} of the {size(limit)} of VMEM that it may, but the chip has {size(capacity)}: raise"
-            " vmem_limit_bytes in its compiler parameters."
+            f"of the {size(limit)} of VMEM that the kernel may take it has {size(used)}, but the chip has {size(capacity)}: raise"
+            " vmem_limit_bytes"
         )
-    return f"VMEM is nearly full ({size(used)} of {size(limit)}): trade one operand's block for another's."
+    return f"VMEM is nearly full ({size(used)} of {size(limit)}): trade one operand's block for another's"
 
 
 def intermediates(view: View) -> Iterator[Finding]:
@@ -123,7 +121,7 @@ def intermediates(view: View) -> Iterator[Finding]:
     if excess > 0.1 * moved and costs_us > 0:
         yield finding(
             f"The kernels hand each other {size(excess)} through HBM beside the workload's own {size(view.workload.least_bytes)},"
-            " and HBM is what they wait for: compute both in one kernel, with the intermediate in VMEM.",
+            " and HBM is what they wait for. Compute both in one kernel, with the intermediate in VMEM.",
             "kernels[].traffic.least_bytes",
             excess,
             costs_us,
@@ -170,12 +168,10 @@ def short_steps(view: View) -> Iterator[Finding]:
         waits = kernel.waits
         if per_step >= LATENCY_CYCLES if waits is None else waits < WAITS:
             continue  # what fills its steps is another finding
-        moved = sum(o.moved_bytes or 0 for o in kernel.anatomy.operands) / kernel.steps
         waiting = "" if waits is None else f", {100 * waits:.0f} % of them waiting for transfers"
         yield finding(
-            f"The {kernel.steps} grid steps of kernel {kernel.profile.name} take {per_step:.0f} cycles each{waiting}, and move"
-            f" {size(moved)} each: too little to hide the start of a step and of its transfers. Use larger blocks, so that there"
-            f" are fewer steps. {_room(view, kernel)}",
+            f"The {kernel.steps:,} grid steps of kernel {kernel.profile.name} take {per_step:,.0f} cycles each{waiting}: too few to"
+            f" hide the start of a step and of its transfers. Use fewer and larger blocks; {_room(view, kernel)}.",
             "kernels[].phases.step_cycles",
             per_step,
             gap_us if waits is None else min(gap_us, waits * kernel.total_us),
@@ -200,8 +196,8 @@ def exposed_transfers(view: View) -> Iterator[Finding]:
         if costs_us > 0:
             grid = "no grid" if not kernel.profile.grid else f"a grid of {kernel.steps} step(s)"
             yield finding(
-                f"Kernel {kernel.profile.name} has {grid}: it waits while {size(kernel.hbm_us / view.hbm_us(1))} come and go, with"
-                " nothing to compute meanwhile. Cut the work into eight or more grid steps, so that the next block is"
+                f"Kernel {kernel.profile.name} has {grid}: it waits while {size(kernel.hbm_us / view.hbm_us(1))} come and go,"
+                " with nothing to compute meanwhile. Cut the work into eight or more grid steps, so that the next block is"
                 " fetched while this one is computed.",
                 "kernels[].grid",
                 kernel.steps,
@@ -246,8 +242,8 @@ def waiting_by_hand(view: View) -> Iterator[Finding]:
         else:
             costs_us = min(waited_us, kernel.us - view.least_us(kernel))
         yield finding(
-            f"Kernel {kernel.profile.name} waits {100 * waits:.0f} % of its cycles for copies that it starts itself: start the"
-            " next copy into a second buffer before waiting for this one, so that it arrives while this one is computed.",
+            f"Kernel {kernel.profile.name} waits {100 * waits:.0f} % of its cycles for copies that it starts itself. Start the"
+            " next copy into a second buffer before waiting for this one.",
             "kernels[].stalls",
             waits,
             costs_us * kernel.profile.calls,

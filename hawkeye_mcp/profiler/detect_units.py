@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from hawkeye_mcp.profile import Finding
 from hawkeye_mcp.profiler.units import BUSY, LOAD_SLOTS, SCALAR_SLOTS, STORE_SLOTS, VALU_SLOTS, shares
-from hawkeye_mcp.profiler.view import ELEMENTS, View, finding, us
+from hawkeye_mcp.profiler.view import ELEMENTS, View, count, finding, flop, us
 
 SPILLED = 0.05  # of the cycles
 NEEDLESS = 1.25  # times the workload's
@@ -24,13 +24,13 @@ def precise_matmuls(view: View) -> Iterator[Finding]:
         costs_us = min(kernel.total_us * (1 - flops / executed), view.gap_us(kernel))
         narrow = all(a.dtype == "bfloat16" for a in view.workload.inputs if "float" in a.dtype)
         why = (
-            "the workload's inputs are bfloat16, so nothing is gained by it"
+            "The workload's inputs are bfloat16, so nothing is gained by it"
             if narrow
-            else f"see whether the gate ({view.workload.tolerance.metric} <= {view.workload.tolerance.limit:g}) needs it"
+            else f"See whether the gate ({view.workload.tolerance.metric} <= {view.workload.tolerance.limit:g}) needs it"
         )
         yield finding(
             f"Kernel {kernel.profile.name} multiplies float32 operands at the highest precision: {passes} passes through the MXU"
-            f" where bfloat16 operands (or the default precision) take one; {why}.",
+            f" where bfloat16 operands (or the default precision) take one. {why}.",
             "matmul passes",
             passes,
             costs_us,
@@ -46,8 +46,8 @@ def idle_mxu(view: View) -> Iterator[Finding]:
     on_vpu_us = view.workload.flops / vpu_flops_per_s * 1e6
     if on_vpu_us > 2 * view.ideal_us:
         yield finding(
-            f"No kernel has a matmul, so the MXU is idle: the workload's {view.workload.flops:.3g} FLOP take {us(on_vpu_us)} at"
-            f" best on the vector unit and {us(view.mxu_floor_us)} on the MXU. Write the products and sums as a dot"
+            f"No kernel has a matmul, so the MXU is idle: the workload's {flop(view.workload.flops)} take {us(on_vpu_us)}"
+            f" at best on the vector unit and {us(view.mxu_floor_us)} on the MXU. Write the products and sums as a dot"
             " (jnp.dot or lax.dot_general with preferred_element_type=float32).",
             "counters.mxu_matmuls",
             0,
@@ -62,8 +62,8 @@ def needless_flops(view: View) -> Iterator[Finding]:
     if executed < NEEDLESS * needed:
         return
     yield finding(
-        f"The kernels execute {executed:.3g} FLOP in matmuls where the workload has {needed:.3g}: skip blocks that contribute nothing"
-        " (those that a mask removes whole, or that lie beyond the end), and compute nothing twice.",
+        f"The kernels execute {flop(executed)} in matmuls where the workload has {flop(needed)}. Skip blocks that contribute"
+        " nothing (masked whole, or beyond the end), and compute nothing twice.",
         "counters.mxu_flops",
         executed,
         _saved_us(view, "mxu", shares(view)["mxu"] * (1 - needed / executed)),
@@ -77,9 +77,9 @@ def spilled_registers(view: View) -> Iterator[Finding]:
     if share < SPILLED or _belongs_on_the_mxu(view):
         return
     yield finding(
-        f"{spilled:.3g} vector registers are spilled to VMEM and {fetched:.3g} fetched back, which takes {100 * share:.0f} % of the"
-        " cycles: a whole block is taken through one operation after another, and does not fit the 64 registers. Work"
-        " through it in pieces that do (a loop over 8 to 32 rows), with all operations on one piece before the next.",
+        f"{count(spilled)} vector registers are spilled to VMEM and {count(fetched)} fetched back, which takes"
+        f" {100 * share:.0f} % of the cycles. Work through the block in pieces that fit the 64 registers (a loop over 8 to 32"
+        " rows), with all operations on one piece before the next.",
         "counters.vector_spills",
         spilled,
         _saved_us(view, "vmem", share),
@@ -97,9 +97,9 @@ def vector_memory(view: View) -> Iterator[Finding]:
     by_stores = view.share("vector_stores", STORE_SLOTS[view.tpu]) >= view.share("vector_loads", LOAD_SLOTS)
     name = "vector_stores" if by_stores else "vector_loads"
     yield finding(
-        f"{view.executed(name):.3g} {name.replace('_', ' ')} fill {100 * share:.0f} % of their slots, more than any arithmetic: operands"
-        " and intermediates go through VMEM again and again. Do all operations on a piece of the block that fits the 64"
-        " registers before the next, and keep accumulators of a loop in its carry rather than in a ref.",
+        f"{count(view.executed(name))} {name.replace('_', ' ')} fill {100 * share:.0f} % of their slots, more than any arithmetic."
+        " Do all operations on a piece of the block that fits the 64 registers before the next, and keep accumulators of a"
+        " loop in its carry rather than in a ref.",
         f"counters.{name}",
         view.executed(name),
         _saved_us(view, "vmem", share),
@@ -108,13 +108,13 @@ def vector_memory(view: View) -> Iterator[Finding]:
 
 
 _ACROSS = {
-    "xlu_transposes": ("transposes", "transpose once outside the loop, or let the matmul contract the other dimension",
+    "xlu_transposes": ("transposes", "Transpose once outside the loop, or let the matmul contract the other dimension",
                        "13_layout_and_transpose"),
-    "xlu_reduces": ("reductions across lanes", "add whole registers first and reduce across lanes once at the end",
+    "xlu_reduces": ("reductions across lanes", "Add whole registers first and reduce across lanes once at the end",
                     "06_lane_reduction"),
-    "xlu_rotates": ("rotations", "keep values in the (8, 128) tiles that loads give them: slices that do not start at multiples"
+    "xlu_rotates": ("rotations", "Keep values in the (8, 128) tiles that loads give them: slices that do not start at multiples"
                     " of those, shifts and reshapes move every element", "02_vmem_tile_layout"),
-    "xlu_permutes": ("broadcasts and permutations", "broadcast along rows rather than lanes, and once, outside the loop",
+    "xlu_permutes": ("broadcasts and permutations", "Broadcast along rows rather than lanes, and once, outside the loop",
                      "02_vmem_tile_layout"),
 }  # fmt: skip
 
@@ -127,8 +127,8 @@ def cross_lane(view: View) -> Iterator[Finding]:
     most = max(_ACROSS, key=view.executed)
     what, advice, row = _ACROSS[most]
     yield finding(
-        f"{view.executed('xlu_ops'):.3g} moves of vectors across lanes, most of them {what}, keep the kernels busy or waiting for"
-        f" {100 * share:.0f} % of their cycles: {advice}.",
+        f"{count(view.executed('xlu_ops'))} moves of vectors across lanes, most of them {what}, keep the kernels busy or waiting"
+        f" for {100 * share:.0f} % of their cycles. {advice}.",
         f"counters.{most}",
         view.executed(most),
         _saved_us(view, "xlu", share),
@@ -141,9 +141,9 @@ def vector_arithmetic(view: View) -> Iterator[Finding]:
     if share < BUSY or _belongs_on_the_mxu(view):
         return
     yield finding(
-        f"The vector unit is what is busy: its {view.executed('valu_ops'):.3g} operations need {100 * share:.0f} % of the kernels'"
-        " cycles. Do less per element: hoist what does not change out of the loop, leave casts, masks and divisions out"
-        " of it, and let the MXU do sums of products.",
+        f"The vector unit is what is busy: its {count(view.executed('valu_ops'))} operations need {100 * share:.0f} % of the"
+        " kernels' cycles. Hoist what does not change out of the loop, leave casts, masks and divisions out of it, and let"
+        " the MXU do sums of products.",
         "counters.valu_ops",
         view.executed("valu_ops"),
         _saved_us(view, "valu", share),
@@ -156,8 +156,8 @@ def transcendentals(view: View) -> Iterator[Finding]:
     if share < BUSY:
         return
     yield finding(
-        f"{view.executed('eup_ops'):.3g} transcendentals (exp, tanh, log, rsqrt, division) on vectors keep a unit that takes one a"
-        f" cycle busy for {100 * share:.0f} % of the kernels' cycles. Evaluate them on fewer elements: after a reduction rather"
+        f"{count(view.executed('eup_ops'))} transcendentals (exp, tanh, log, rsqrt, division) on vectors keep a unit that takes one"
+        f" a cycle busy for {100 * share:.0f} % of the kernels' cycles. Evaluate them on fewer elements: after a reduction rather"
         " than before it, once and kept in scratch, one in place of two.",
         "counters.eup_ops",
         view.executed("eup_ops"),

@@ -42,8 +42,8 @@ def _rest(view: View, rest_us: float) -> Finding:
     if view.mxu_floor_us > view.hbm_floor_us:
         share = view.mxu_floor_us / view.total_us
         return finding(
-            f"The kernels take {us(view.total_us)} where the MXU needs {us(view.mxu_floor_us)} ({100 * share:.0f} % of its peak)."
-            f"{_step(view)} Give each matmul larger blocks of bfloat16 operands, and take everything else out of the"
+            f"The kernels take {us(view.total_us)} where the MXU needs {us(view.mxu_floor_us)} ({100 * share:.0f} % of its"
+            f" peak){_step(view)}. Give each matmul larger blocks of bfloat16 operands, and take everything else out of the"
             " innermost loop.",
             "roofline.ceilings[mxu].us",
             view.mxu_floor_us,
@@ -51,8 +51,8 @@ def _rest(view: View, rest_us: float) -> Finding:
             "01_mxu_feed",
         )
     return finding(
-        f"The kernels take {us(view.total_us)} where HBM needs {us(view.hbm_floor_us)} for the workload's inputs and outputs."
-        f"{_step(view)} Do less vector work per element, and move nothing else.",
+        f"The kernels take {us(view.total_us)} where HBM needs {us(view.hbm_floor_us)} for the workload's inputs and outputs"
+        f"{_step(view)}. Do less vector work per element, and move nothing else.",
         "roofline.ceilings[hbm].us",
         view.hbm_floor_us,
         rest_us,
@@ -76,7 +76,7 @@ def _step(view: View) -> str:
     told = ", ".join(f"{name} {part:,.0f}" for name, part in parts.items() if part >= 0.02 * cycles)
     if not told:
         return ""
-    return f" Of the {cycles:,.0f} cycles of a step of {kernel.profile.name}, at full speed would be needed for {told}."
+    return f"; of the {cycles:,.0f} cycles of a step of {kernel.profile.name} the work at full speed is {told}"
 
 
 def _near(view: View) -> Finding:
@@ -87,8 +87,8 @@ def _near(view: View) -> Finding:
     above = max(0.0, view.total_us / view.ideal_us - 1)
     unit = "the MXU" if view.mxu_floor_us > view.hbm_floor_us else "HBM"
     return finding(
-        f"Within {100 * above:.0f} % of what {unit} needs for this workload ({us(view.ideal_us)}): little is left to gain in these"
-        " kernels.",
+        f"Within {100 * above:.0f} % of what {unit} needs for this workload ({us(view.ideal_us)}): little is left to gain in"
+        " these kernels.",
         "roofline.best_us",
         view.ideal_us,
         max(0.0, view.total_us - view.ideal_us),

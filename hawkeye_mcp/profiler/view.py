@@ -139,15 +139,25 @@ def finding(text: str, counter: str, value: float, costs_us: float, row: str | N
     )
 
 
+def count(value: float) -> str:
+    """Three digits of a count, as people read it."""
+    return f"{float(f'{value:.3g}'):,.15g}"
+
+
+def flop(value: float) -> str:
+    """Floating-point operations as people read them."""
+    return f"{count(value / 1e9)} GFLOP"
+
+
 def us(value: float) -> str:
     """Microseconds as people read them."""
     return f"{value:,.0f} us" if value >= 1000 else f"{value:.4g} us"
 
 
-def size(count: float) -> str:
+def size(moved: float) -> str:
     """Bytes as people read them, in powers of 1024."""
     for unit in ("B", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:.3g} {unit}"
-        count /= 1024
-    return f"{count:.3g} GiB"
+        if moved < 999.5:
+            return f"{moved:.3g} {unit}"
+        moved /= 1024
+    return f"{moved:.3g} GiB"

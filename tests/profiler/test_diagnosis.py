@@ -1,10 +1,13 @@
 """Each kind of finding on a candidate that has it, none on one that does not, and the worst first."""
 
+import re
+
 import pytest
 from views import GEMM, MATMUL, NORM, counts, kernel, operand, view
 
 from hawkeye_mcp.profile import Count
 from hawkeye_mcp.profiler.diagnosis import diagnose
+from hawkeye_mcp.profiler.view import count, flop, size
 
 ROWS = ["01_mxu_feed", "04_async_pipeline", "05_fused_epilogue", "12_ragged_edges_and_masking", "16_parallel_cores"]
 
@@ -117,6 +120,21 @@ def test_each_kind_is_found_with_its_cost_and_its_row(name):
 
 
 @pytest.mark.parametrize("name", CASES)
+def test_a_finding_is_one_or_two_sentences_with_figures_that_people_read(name):
+    for found in diagnose(CASES[name][3](), ROWS):
+        assert len(re.findall(r"\.(?= [A-Z]|$)", found.text)) <= 2
+        assert found.text.endswith(".")
+        assert len(found.text) <= 320
+        assert not re.search(r"\de[+-]\d|\d{5}", re.sub(r"\[[\d, ]*\]", "", found.text))
+
+
+def test_figures_in_three_digits():
+    assert [count(value) for value in (519_168, 2.344, 99.96, 1e9)] == ["519,000", "2.34", "100", "1,000,000,000"]
+    assert [flop(value) for value in (3.848e12, 2.5e9)] == ["3,850 GFLOP", "2.5 GFLOP"]
+    assert [size(value) for value in (1000, 1023 * 2**20 + 2**19, 2**31)] == ["0.977 KiB", "1 GiB", "2 GiB"]
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_no_finding_names_a_row_that_the_chip_does_not_have(name):
     assert {one.taxonomy_row for one in diagnose(CASES[name][3](), [])} == {None}
 
@@ -145,7 +163,7 @@ def test_room_in_vmem_is_told_and_where_to_find_more():
         made = kernel(hbm_us=4000.0, schedule_us=3000.0, by_hbm=True, operands=moved, vmem=vmem, **changed)
         return diagnose(view(made), [*ROWS, "09_block_size_and_vmem_budget"])[0]
 
-    assert "1 MiB of the 16 MiB of VMEM that it may: there is room" in reread(1 << 20).text
+    assert "VMEM has room (1 MiB of the 16 MiB" in reread(1 << 20).text
     assert "the chip has 128 MiB: raise vmem_limit_bytes" in reread(14 << 20).text
     assert "VMEM is nearly full" in reread(120 << 20, vmem_limit_bytes=127 << 20).text
     rows = [reread(vmem).taxonomy_row for vmem in (1 << 20, 14 << 20)]
