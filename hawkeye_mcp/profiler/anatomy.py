@@ -57,7 +57,6 @@ class Anatomy(Model):
     operands: list[Operand] = []
     scratch: list[Scratch] = []
     matmuls: list[Matmul] = []
-    transposes: int = Field(0, description="transpose operations in the body, those of matmul operands included")
     step: StepWork | None = Field(None, description="null where a loop of unknown length hides it")
     moves_by_hand: bool = False
     parallel_axes: list[int] = Field([], description="grid axes longer than 1 that cores may share")

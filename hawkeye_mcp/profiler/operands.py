@@ -39,7 +39,6 @@ def anatomy(call: MosaicCall, moved: list[int] | None) -> Anatomy:
         operands=_operands(call, moved),
         scratch=_scratch(call, body),
         matmuls=[_matmul(op) for op in body if _name(op) == "tpu.matmul"],
-        transposes=sum(_name(op) in ("tpu.transpose", "vector.transpose") for op in body),
         step=_step_work(call),
         moves_by_hand=call.moves_by_hand,
         parallel_axes=parallel,

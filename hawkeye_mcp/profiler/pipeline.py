@@ -161,13 +161,13 @@ class Scalars:
                 return
 
 
-def summary(call: MosaicCall, cores: int, known: Known = None) -> dict[str, Any] | None:
+def summary(call: MosaicCall, cores: int) -> dict[str, Any] | None:
     """How many steps share their time with how much traffic, as `timing.Pipeline` takes it; None if that is not known.
 
     Cores that share a grid are taken to walk their parts of it side by side: a step of each moves what all do.
     """
     try:
-        found = steps(call, known)
+        found = steps(call)
     except DataDependent:
         return None
     return {

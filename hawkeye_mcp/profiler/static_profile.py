@@ -51,11 +51,6 @@ def matmul_flops(call: MosaicCall) -> float:
     return flops
 
 
-def _matmul_cycles(call: MosaicCall, tpu: str) -> float:
-    """Cycles that one grid step's matmuls take at the peak of a core's MXUs; those in inner loops count once."""
-    return matmul_flops(call) / (peaks(tpu)["bf16_flops_per_s"] / CHIPS[tpu].cores / CHIPS[tpu].clock_hz)
-
-
 def plan_for(call: MosaicCall, tpu: str) -> tuple[sampling.Plan, list[str]]:
     """The sampling plan of one kernel, and the reasons why its prediction is a lower bound (data-dependent work)."""
     found = regularity(call)

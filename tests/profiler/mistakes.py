@@ -32,7 +32,6 @@ MISTAKES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "blocks over the edge": (_GEMM, [(_BLOCKS, "1280, 512, 1024"), ("m // bm", "-(-m // bm)")]),
     "no parallel axis": (_GEMM, [('"parallel", "parallel", "arbitrary"', '"arbitrary", "arbitrary", "arbitrary"')]),
     "one buffer": (_GEMM, [("lambda i, j, k: (k, j))", "lambda i, j, k: (k, j), pipeline_mode=pl.Buffered(1))")]),
-    "transposes in the loop": (_NORM, [(_LOAD, "x = x_ref[...].astype(jnp.float32)\n    for _ in range(4):\n        x = (x.T + 1.0).T")]),
     "transcendentals": (_NORM, [(_STORE, "for _ in range(8):\n        x = jnp.tanh(x)\n    " + _STORE)]),
     "vector work": (_NORM, [(_STORE, "for _ in range(16):\n        x = x * x + 0.5\n    " + _STORE)]),
     "one row at a time": (
