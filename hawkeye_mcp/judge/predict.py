@@ -332,11 +332,21 @@ class Predictor:
             totals.run(kernel, calls, work.source)
             for kernel, calls in zip(work.kernels, work.kernel_calls, strict=True)
         ]
+        sized = True
         for kernel, run in zip(work.kernels, runs, strict=True):
             if run is None:
                 why = kernel.get("uncounted") or "its cycles are unknown"
                 work.timing.notes.append(f"kernel {kernel['name']}: counters unavailable: {why}")
+                continue
+            if kernel["lower_bound"]:
+                work.timing.notes.append(
+                    f"kernel {kernel['name']}: what it executes depends on data; its counters are of the run that the"
+                    " compiler's profile supposes"
+                )
+            if kernel["window_bytes"] is None:  # blocks that depend on data, which the notes say already
+                sized = False
             elif run.counts["unsized_transfers"]:
+                sized = False
                 work.timing.notes.append(
                     f"kernel {kernel['name']}: the sizes of some transfers are computed at run time, so there are no"
                     " counters of bytes"
@@ -350,6 +360,7 @@ class Predictor:
             work.peaks,
             sum(op.us for op in work.timing.ops if op.kind == "mosaic"),  # of all calls
             eight_bit=all(kernel["eight_bit_matmul"] for kernel in work.kernels),
+            sized=sized,
         )
         work.look = {
             "kernels": [run.profile for run in counted],

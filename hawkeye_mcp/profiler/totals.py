@@ -172,11 +172,14 @@ def _slots(static: Mapping[str, Any], counts: Mapping[str, float], issued: float
     return found, described
 
 
-def counters(runs: Sequence[Run], peaks: Mapping[str, float], us: float | None, *, eight_bit: bool) -> dict[str, Count]:
-    """Counters over all kernels and all their calls; without bytes where some transfers' sizes are unknown.
+def counters(
+    runs: Sequence[Run], peaks: Mapping[str, float], us: float | None, *, eight_bit: bool, sized: bool
+) -> dict[str, Count]:
+    """Counters over all kernels and all their calls.
 
     peaks: of one device. us: what the kernels take together, the share of HBM's bandwidth is of it. eight_bit: whether
-    matmuls have 8-bit operands, whose peak may be another.
+    matmuls have 8-bit operands, whose peak may be another. sized: whether the sizes of all transfers are known; without
+    them there are no counters of bytes.
     """
     steps = sum(r.calls * math.prod(r.profile.grid) for r in runs)
     cycles = sum(r.calls * (r.profile.cycles or 0.0) for r in runs)
@@ -198,12 +201,11 @@ def counters(runs: Sequence[Run], peaks: Mapping[str, float], us: float | None, 
         "executed_bundles": (sum(r.calls * (r.profile.executed_bundles or 0.0) for r in runs), "bundles", None),
         "stall_cycles": (sum(r.calls * (r.profile.stall_cycles or 0.0) for r in runs), "cycles", None),
     }
-    unsized = any(r.counts["unsized_transfers"] for r in runs)
     if all("mxu_flops" in r.counts for r in runs):
         flops = total("mxu_flops")
         known["mxu_flops"] = (flops, "FLOP", min(1.0, flops / (cycles * flops_per_cycle)) if cycles else None)
     for name in runs[0].counts if runs else ():
-        if name in ("unsized_transfers", "mxu_flops") or (unsized and name.endswith("_bytes")):
+        if name in ("unsized_transfers", "mxu_flops") or (not sized and name.endswith("_bytes")):
             continue
         if name.endswith("_bytes"):
             moved = total(name)

@@ -24,7 +24,7 @@ KERNELS = Path(__file__).parent.parent / "kernels"
 SMALL = workloads.load("12p_RMSNorm").model_copy(update={"flops": 1.0, "least_flops": None, "least_bytes": 1.0})
 KERNEL = {
     "name": "k", "calls": 1, "window_bytes": [1_000_000, 1_000_000], "own_hbm_bytes": 0, "pipeline": None,
-    "eight_bit_matmul": False, "lower_bound": False, "notes": [],
+    "moves_by_hand": False, "eight_bit_matmul": False, "lower_bound": False, "notes": [],
 }  # fmt: skip
 PROFILE = "--xla_jf_dump_static_llo_profile_to"
 

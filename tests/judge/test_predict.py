@@ -326,6 +326,19 @@ async def test_shares_of_a_kernel_in_a_loop_are_those_of_one_run():
 
 
 @pytest.mark.anyio
+async def test_bytes_that_depend_on_data_are_not_counted_and_what_else_is_says_so():
+    unsized = {"look": LOOK | {"counts": LOOK["counts"] | {"unsized_transfers": 1}}}
+    for kernel, seen, told in (
+        ({"window_bytes": None, "lower_bound": True}, {}, "the run that the compiler's profile supposes"),
+        ({}, unsized, "no counters of bytes"),
+    ):
+        work, _ = await _counted(kernel, SEEN | seen)
+        assert not any(name.endswith("_bytes") for name in work.look["counters"])
+        assert work.look["counters"]["valu_ops"].total == 300
+        assert [note for note in work.timing.notes if told in note]
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("traced", "why"),
     [

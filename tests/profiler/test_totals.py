@@ -1,5 +1,3 @@
-import dataclasses
-
 import pytest
 
 from hawkeye_mcp.profiler import llo, totals
@@ -122,7 +120,7 @@ def test_slots_of_the_whole_run_unless_an_inner_loop_takes_most_of_it():
 
 def test_counters_are_of_all_kernels_and_calls():
     runs = [totals.run(SAMPLED, 2, SOURCE), totals.run(plan([], ([], 1.0, look(1))), 3, SOURCE)]
-    found = totals.counters(runs, PEAKS, 2.0, eight_bit=False)
+    found = totals.counters(runs, PEAKS, 2.0, eight_bit=False, sized=True)
     assert found["valu_ops"].total == 2 * 6000 + 3 * 60
     assert found["valu_ops"].per_step == pytest.approx(12180 / 203, abs=0.01)
     cycles = 2 * 10050 + 3 * 150
@@ -134,10 +132,9 @@ def test_counters_are_of_all_kernels_and_calls():
     assert (found["hbm_read_bytes"].total, found["hbm_read_bytes"].unit) == (4096 * 203, "bytes")
     assert found["hbm_read_bytes"].peak_share == pytest.approx(4096 * 203 / 2e6)
     assert "unsized_transfers" not in found
-    unsized = dataclasses.replace(runs[1], counts=runs[1].counts | {"unsized_transfers": 1})
-    of_unknown_size = totals.counters([runs[0], unsized], PEAKS, 2.0, eight_bit=False)
+    of_unknown_size = totals.counters(runs, PEAKS, 2.0, eight_bit=False, sized=False)
     assert found.keys() - of_unknown_size.keys() == {"hbm_read_bytes", "hbm_written_bytes"}
-    eight = totals.counters(runs, PEAKS, 2.0, eight_bit=True)
+    eight = totals.counters(runs, PEAKS, 2.0, eight_bit=True, sized=True)
     assert eight["mxu_flops"].peak_share == pytest.approx(found["mxu_flops"].peak_share / 2)
 
 
@@ -149,7 +146,7 @@ def test_counts_are_of_both_cores_that_share_a_grid_and_cycles_of_one():
     assert both.profile.cycles == 450
     assert {slot.name: slot.used for slot in both.profile.slots}["VALU"] == pytest.approx(240 / 260)
     assert (both.profile.phases.steps, both.profile.phases.step_cycles) == (4, 100)
-    found = totals.counters([both], PEAKS, None, eight_bit=False)
+    found = totals.counters([both], PEAKS, None, eight_bit=False, sized=True)
     assert found["valu_ops"].per_step == 60
     assert found["valu_ops"].peak_share == pytest.approx(480 / (2 * 4 * 450))
 
@@ -157,7 +154,7 @@ def test_counts_are_of_both_cores_that_share_a_grid_and_cycles_of_one():
 def test_without_the_static_schedule_what_it_alone_tells_is_unknown():
     run = totals.run(plan([], ([], 1.0, look(1, static=None))), 1, SOURCE)
     assert (run.profile.slots, run.profile.hot_loop, run.profile.registers) == ([], "", None)
-    found = totals.counters([run], PEAKS, 2.0, eight_bit=False)
+    found = totals.counters([run], PEAKS, 2.0, eight_bit=False, sized=True)
     assert (found["mxu_matmuls"].total, found["mxu_matmuls"].peak_share) == (10, None)
     assert "mxu_flops" not in found
 
