@@ -80,6 +80,8 @@ def _memory(found: Profile) -> str:
         parts.append(f"VMEM {size(found.vmem_bytes)}{limit}")
     if found.hbm_bytes is not None:
         parts.append(f"{size(found.hbm_bytes)} over HBM")
+    elif parts:
+        parts.append("bytes over HBM unknown")
     if found.hbm_temp_bytes:
         parts.append(f"{size(found.hbm_temp_bytes)} of HBM for temporaries")
     return ", ".join(parts)

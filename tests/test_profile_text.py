@@ -78,6 +78,22 @@ def test_what_is_unknown_is_called_so_with_the_reason_and_no_empty_table_is_show
     assert not any(first == second == "" for first, second in zip(found, found[1:], strict=False))
 
 
+def test_of_a_lower_bound_no_gain_is_promised_and_what_it_leaves_unknown_is_called_so():
+    whole = profiles.matmul()
+    found = whole.model_copy(
+        update={
+            "bound": None,
+            "hbm_bytes": None,
+            "timing": whole.timing.model_copy(update={"lower_bound": True}),
+            "roofline": whole.roofline.model_copy(update={"best_speedup": None}),
+        }
+    )
+    said = shown(found)
+    assert "bound unknown: the time is a lower bound" in said
+    assert "at best no kernel does this work in less than 697.5 us on v5e (mxu)" in said
+    assert "memory VMEM 4.062 MiB of 128 MiB, bytes over HBM unknown" in said
+
+
 def test_a_kernel_that_was_not_profiled_shows_what_was_said_and_no_figures():
     found = shown(profiles.of(status="compile_error", message="The TPU compiler refuses it.", compiler_message="E1001"))
     assert found[:2] == ["compile_error 8p_GEMM on v5e", "The TPU compiler refuses it."]

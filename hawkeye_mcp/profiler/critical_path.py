@@ -30,7 +30,7 @@ Place = int | str
 SPILLS = "spills and fills of vector registers"
 SCALAR_SPILLS = "spills and fills of scalar registers"  # to SMEM; no counter of spills has them
 PIPELINE = "transfers and waits of the grid's pipeline"
-OTHER = "addresses, loop control, moves, insides of jax functions"
+OTHER = "addresses, loop control, moves, inside jax functions"
 
 _CAUSES = {
     "mxu_matmuls": "MXU result",
