@@ -15,6 +15,8 @@ from typing import Literal
 
 from pydantic import BaseModel
 
+from hawkeye_mcp import content
+from hawkeye_mcp.chips import TPUS
 from hawkeye_mcp.evaluation import Evaluation
 from hawkeye_mcp.kernels import sha256
 from hawkeye_mcp.versions import versions
@@ -56,8 +58,14 @@ class Record(BaseModel):
 
 
 def fingerprint(workload: Workload) -> str:
-    """What a verdict depends on besides the kernel: the versions, the judge's code and the workload's files."""
+    """What a verdict depends on besides the kernel: the versions, the judge's code with the figures it was fitted to,
+    the workload's files and its shipped baselines.
+    """
     parts: dict[str, str] = versions().model_dump() | {"judge": judge_code()}
+    for tpu in TPUS:
+        path = content.folder("workloads") / "baselines" / f"{tpu}.json"
+        entries = json.loads(path.read_bytes()) if path.exists() else {}
+        parts[path.name] = hashlib.sha256(json.dumps(entries.get(workload.name)).encode()).hexdigest()
     for path in sorted(workload.folder.glob("workload.*")):
         parts[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -65,11 +73,14 @@ def fingerprint(workload: Workload) -> str:
 
 @cache
 def judge_code() -> str:
-    """Hash of the code that judges, so that a changed judge never answers with its predecessor's verdicts."""
+    """Hash of the code that judges and of its figures, so that a changed judge never answers with its predecessor's
+    verdicts.
+    """
     package, digest = Path(__file__).parent, hashlib.sha256()
     for folder in ("candidate", "judge", "profiler"):
-        for path in sorted((package / folder).rglob("*.py")):
-            digest.update(path.read_bytes())
+        for path in sorted((package / folder).rglob("*")):
+            if path.suffix in (".py", ".json"):
+                digest.update(path.read_bytes())
     return digest.hexdigest()
 
 

@@ -1,3 +1,4 @@
+import json
 import multiprocessing
 import os
 import signal
@@ -143,6 +144,20 @@ def test_the_fingerprint_follows_the_workload_s_files(tmp_path: Path):
     with (tmp_path / "workload.toml").open("a") as file:
         file.write("# a change\n")
     assert pool.fingerprint(copy) != pool.fingerprint(workload)
+
+
+def test_the_fingerprint_follows_the_workload_s_own_baselines(tmp_path: Path, monkeypatch):
+    workload = workloads.load("8p_GEMM")
+    (tmp_path / "workloads" / "baselines").mkdir(parents=True)
+    monkeypatch.setattr(pool.content, "folder", lambda name: tmp_path / name)
+
+    def with_baselines(**entries: float) -> str:
+        (tmp_path / "workloads" / "baselines" / "v5e.json").write_text(json.dumps(entries))
+        return pool.fingerprint(workload)
+
+    first = with_baselines(**{"8p_GEMM": 1.0, "12p_RMSNorm": 1.0})
+    assert with_baselines(**{"8p_GEMM": 1.0, "12p_RMSNorm": 2.0}) == first
+    assert with_baselines(**{"8p_GEMM": 2.0, "12p_RMSNorm": 1.0}) != first
 
 
 def _add_many(path: Path, start: int, count: int) -> None:

@@ -351,6 +351,9 @@ def _conclude(work: Work) -> _Outcome:
             f", {least}{timing.speedup:.3g} times the speed of the XLA baseline"
             f" ({least}{timing.baseline_us:.5g} us, predicted)"
         )
+        if timing.indistinguishable and timing.speedup_interval:
+            low, high = timing.speedup_interval
+            message += f", which may be an error: such predictions leave {low:.3g} to {high:.3g}"
     elif timing.lower_bound:
         message += " at least; no speedup is claimed, the notes on the time say why"
     return _Outcome("correct", message + ".", NEXT_STEP["correct"])

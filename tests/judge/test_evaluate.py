@@ -4,6 +4,7 @@ import anyio
 import pytest
 
 from hawkeye_mcp import workloads
+from hawkeye_mcp.evaluation import Correctness, Timing
 from hawkeye_mcp.judge import evaluate
 from hawkeye_mcp.judge.verdict import Verdict
 from hawkeye_mcp.judge.work import Work
@@ -11,6 +12,20 @@ from hawkeye_mcp.judge.work import Work
 
 def _work() -> Work:
     return Work("", workloads.load("41k_Gemm_Add_ReLU"), "v5e", lambda stage: None)
+
+
+@pytest.mark.parametrize(("interval", "doubt"), [((0.9, 1.4), "leave 0.9 to 1.4"), ((1.05, 1.4), None), (None, None)])
+def test_a_speedup_that_may_be_none_is_told_with_its_interval(interval, doubt):
+    work = _work()
+    work.correctness = Correctness(ok=True, size="check", seeds=3, gate="E <= 0.01", outputs=[])
+    work.timing = Timing(
+        source="predicted", candidate_us=80, baseline_us=100, speedup=1.25, speedup_interval=interval,
+        indistinguishable=doubt is not None,
+    )  # fmt: skip
+    message = evaluate._conclude(work).message
+    assert "1.25 times the speed of the XLA baseline (100 us, predicted)" in message
+    assert ("may be an error" in message) is (doubt is not None)
+    assert doubt is None or doubt in message
 
 
 @pytest.mark.anyio
