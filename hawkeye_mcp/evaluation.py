@@ -99,7 +99,9 @@ class OpTime(Model):
     hbm_bytes: int | None
     us: float
     bound: Literal["static_schedule", "hbm"]
-    by_hand: bool = Field(False, description="A kernel that moves data by copies of its own; what they wait is a guess.")
+    by_hand: bool = Field(
+        False, description="A kernel that moves data by copies of its own; what they wait is a guess."
+    )
 
 
 class Interval(Model):
