@@ -161,8 +161,9 @@ def test_a_bandwidth_bound_matmul_gets_wider_blocks_and_a_row_kernel_at_its_floo
     wider, deeper = (neighbours(matmul, blocks, bound)[0] for bound in ("hbm", "static_schedule"))
     assert (wider.m, wider.n, wider.k) == (1024, 1024, 1024)
     assert (deeper.m, deeper.n, deeper.k) == (512, 512, 2048)
-    assert neighbours(rows, blocks, "hbm") == []
-    assert neighbours(rows, blocks, "static_schedule")[0].rows == 64
+    assert [b.rows for b in neighbours(rows, blocks, "hbm")] == [64, 32]
+    assert neighbours(rows, blocks.scaled(rows=4), "hbm") == []
+    assert [b.rows for b in neighbours(rows, blocks, "static_schedule")] == [64, 32, 8]
 
 
 def test_designs_beyond_the_chips_memory_or_a_sane_compile_time_are_not_feasible():

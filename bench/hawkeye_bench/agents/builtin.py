@@ -115,8 +115,10 @@ def neighbours(problem: Problem, blocks: Blocks, bound: str) -> list[Blocks]:
     """
     recipe = problem.recipe
     if recipe.lhs is None:
-        # A kernel at its HBM floor reads and writes everything once already.
-        return [] if bound == "hbm" else [blocks.scaled(rows=4), blocks.scaled(rows=2), blocks.scaled(rows=0.5)]
+        larger = [blocks.scaled(rows=4), blocks.scaled(rows=2)]
+        if bound == "hbm":  # it reads and writes everything once already: only very many steps still cost something
+            return larger if blocks.rows < 64 else []
+        return [*larger, blocks.scaled(rows=0.5)]
     if blocks.fused and recipe.needs_rows:
         apart = Blocks(m=512, n=1024, k=2048, rows=64, fused=False)
         return [apart, blocks.scaled(k=2), blocks.scaled(m=0.5)]
