@@ -64,11 +64,18 @@ def fingerprint(workload: Workload) -> str:
     parts: dict[str, str] = versions().model_dump() | {"judge": judge_code()}
     for tpu in TPUS:
         path = content.folder("workloads") / "baselines" / f"{tpu}.json"
-        entries = json.loads(path.read_bytes()) if path.exists() else {}
-        parts[path.name] = hashlib.sha256(json.dumps(entries.get(workload.name)).encode()).hexdigest()
+        parts[path.name] = hashlib.sha256(json.dumps(_entry(path, workload.name)).encode()).hexdigest()
     for path in sorted(workload.folder.glob("workload.*")):
         parts[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _entry(path: Path, name: str) -> object:
+    """Of a file of shipped baselines; one that is missing or damaged is as good as none, here as for the judge."""
+    try:
+        return json.loads(path.read_bytes()).get(name)
+    except (OSError, ValueError, AttributeError):
+        return None
 
 
 @cache

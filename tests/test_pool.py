@@ -158,6 +158,10 @@ def test_the_fingerprint_follows_the_workload_s_own_baselines(tmp_path: Path, mo
     first = with_baselines(**{"8p_GEMM": 1.0, "12p_RMSNorm": 1.0})
     assert with_baselines(**{"8p_GEMM": 1.0, "12p_RMSNorm": 2.0}) == first
     assert with_baselines(**{"8p_GEMM": 2.0, "12p_RMSNorm": 1.0}) != first
+    none = with_baselines()
+    for damaged in ("{", "[]", "\xff"):
+        (tmp_path / "workloads" / "baselines" / "v5e.json").write_text(damaged, encoding="latin-1")
+        assert pool.fingerprint(workload) == none
 
 
 def _add_many(path: Path, start: int, count: int) -> None:

@@ -34,11 +34,15 @@ def path() -> Path:
 
 @functools.cache
 def load() -> Shipped:
-    """What is in the package, nothing if other versions or another method made it."""
+    """What is in the package, nothing if it is damaged or other versions or another method made it."""
     try:
-        head, *lines = path().read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
+        return _read()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return Shipped()
+
+
+def _read() -> Shipped:
+    head, *lines = path().read_text(encoding="utf-8").splitlines()
     told = json.loads(head)
     if told.pop("tokamax_version", None) is None or told != _made_by():
         return Shipped()

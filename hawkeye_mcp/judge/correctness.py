@@ -20,7 +20,7 @@ from hawkeye_mcp.workloads import Tolerance
 _BLOCK_ELEMENTS = 1 << 22
 
 # E is of a whole output, in which one wrong row or column of thousands would drown: none may be worse than this many
-# times the limit. XLA's own programs stay near the limit itself.
+# times the limit. `hawkeye workloads check` runs every workload's own XLA program against it.
 _LINE_FACTOR = 5
 
 # The figures of an output that cannot be compared.

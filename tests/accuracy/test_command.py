@@ -125,6 +125,12 @@ def test_what_is_written_is_scored_again_without_tokamax_and_without_predicting(
     assert (after["tokamax"], after["covered"]) == ("9.9", before["covered"])
 
 
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"tokamax_version": "1"}\n{'])
+def test_damaged_predictions_are_as_good_as_none(run, text):
+    shipped.path().write_text(text)
+    assert shipped.load() == shipped.Shipped()
+
+
 @pytest.mark.parametrize("changed", [{"method": "0"}, {"libtpu": "0.0.1"}])
 def test_predictions_of_other_versions_are_as_good_as_none(run, monkeypatch, changed):
     monkeypatch.setattr(command, "tokamax_version", lambda: "9.9")
