@@ -234,14 +234,19 @@ def profile(
 def _draw(found: "list[Profile]", file: Path) -> None:
     """Write the picture of what was profiled, one row for each."""
     from hawkeye_mcp import picture
-    from hawkeye_mcp.state import write_atomically
 
     if any(one.status != "profiled" for one in found):
         typer.echo("No picture was drawn: there is nothing to see of a kernel that was not profiled.", err=True)
         return
     names = ["this", "other"] if len(found) > 1 else [""]
+    _save(file, picture.png(list(zip(names, found, strict=True))))
+
+
+def _save(file: Path, drawn: bytes) -> None:
+    from hawkeye_mcp.state import write_atomically
+
     try:
-        write_atomically(file, picture.png(list(zip(names, found, strict=True))))
+        write_atomically(file, drawn)
     except OSError as error:
         typer.echo(f"The picture could not be written to {file}: {error.strerror}. Give --png another file.", err=True)
         raise typer.Exit(EXIT_HARNESS) from None
@@ -250,14 +255,24 @@ def _draw(found: "list[Profile]", file: Path) -> None:
 Outcome = TypeVar("Outcome")
 
 
-def _judged(judge: Callable[[Callable[[str], None]], Awaitable[Outcome]]) -> Outcome:
-    """Run one judgement with its stages shown; a fault of the harness or a signal ends the process."""
+def _judged(
+    judge: Callable[[Callable[[str], None]], Awaitable[Outcome]], *, passed_on: tuple[type[Exception], ...] = ()
+) -> Outcome:
+    """Run one judgement with its stages shown; a fault of the harness or a signal ends the process.
+
+    passed_on: faults that are the caller's to tell.
+    """
     import anyio
 
     try:
         with _stages() as progress:
             found = anyio.run(_until_signal, judge, progress)
-    except Exception:
+    except Exception as error:
+        from hawkeye_mcp.judge.verdict import leaves
+
+        for leaf in leaves(ExceptionGroup("", [error])):
+            if isinstance(leaf, passed_on):
+                raise leaf from None
         traceback.print_exc()
         typer.echo("The harness failed: no fault of the kernel. `hawkeye doctor` says what is missing.", err=True)
         raise typer.Exit(EXIT_HARNESS) from None
@@ -483,6 +498,103 @@ def _parts(cell: "Cell") -> dict[str, str]:
         "optimized": cell.optimized_kernel,
         "config": json.dumps(cell.config, indent=1) + "\n",
     }
+
+
+@taxonomy_app.command("verify")
+def verify_cells(
+    tpu: Annotated[
+        list[str] | None, typer.Option(metavar="CHIP", callback=_tpus, help="Chip, repeatable; default: all.")
+    ] = None,
+    row: Annotated[list[str] | None, typer.Option(metavar="ROW", help="Row, repeatable; default: all.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Verify again what was verified by the same code.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Bring taxonomy/README.md and its picture up to date.")
+    ] = False,
+    png: Annotated[
+        Path | None, typer.Option("--png", metavar="OUT", callback=_picture, help="Also draw a heat map: a PNG file.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check what the cells claim with the compiler of each chip.
+
+    Both kernels of a cell go through the judge, on three draws at each of two sizes, and are compiled and profiled for
+    its chip; every claimed counter and the predicted speedup must be there. Results are kept: a stopped run goes on
+    where it stopped. Exit code: 0 all hold, 1 one does not.
+    """
+    from hawkeye_mcp import taxonomy
+    from hawkeye_mcp.taxonomy_check import heat_map, readme, runner, show, source
+    from hawkeye_mcp.taxonomy_check.report import Verified
+
+    wanted = [(chip, cell.row) for chip in tpu or () for cell in taxonomy.rows(chip) if not row or cell.row in row]
+    if unknown := sorted(set(row or ()) - {name for _, name in wanted}):
+        known = ", ".join(sorted({cell.row for chip in tpu or () for cell in taxonomy.rows(chip)}))
+        raise typer.BadParameter(f"there is no row {unknown[0]!r}. All: {known}.", param_hint="--row")
+    if write and len(wanted) < sum(len(taxonomy.rows(chip)) for chip in TPUS):
+        raise typer.BadParameter("the page shows all cells: leave --tpu and --row out.", param_hint="--write")
+    number = 0
+
+    def done(found: Verified) -> None:
+        nonlocal number
+        number += 1
+        typer.echo(f"[{number}/{len(wanted)}] {show.line(found)}", err=True)
+
+    async def verify(progress: Callable[[str], None]) -> list[Verified]:
+        return await runner.verify(wanted, fresh=fresh, done=done, progress=progress)
+
+    try:
+        found = _judged(verify, passed_on=(source.BrokenSource,))
+    except source.BrokenSource as error:
+        raise typer.BadParameter(str(error), param_hint="taxonomy/source") from None
+    if as_json:
+        _print_json({"cells": [each.model_dump(mode="json") for each in found]})
+    else:
+        show.cells(found, _console())
+    if png:
+        _save(png, heat_map.png(found))
+    if write:
+        for path in readme.write(found):
+            typer.echo(f"{path}: written", err=True)
+    raise typer.Exit(0 if all(each.ok for each in found) else EXIT_OTHER_VERDICT)
+
+
+@taxonomy_app.command("render")
+def render_cells(
+    row: Annotated[list[str] | None, typer.Option(metavar="ROW", help="Row, repeatable; default: all.")] = None,
+    write: Annotated[bool, typer.Option("--write", help="Write the cells instead of comparing them.")] = False,
+) -> None:
+    """Compare the cells of all chips with what taxonomy/source gives, or write them.
+
+    Exit code: 1 if a cell is not current.
+    """
+    from hawkeye_mcp import content, state
+    from hawkeye_mcp.taxonomy_check import render, source
+
+    if unknown := sorted(set(row or ()) - set(source.rows())):
+        raise typer.BadParameter(
+            f"there is no row {unknown[0]!r}. All: {', '.join(source.rows())}.", param_hint="--row"
+        )
+    wanted = row or source.rows()
+
+    async def rendered(progress: Callable[[str], None]) -> dict[Path, str]:
+        return await render.cells(wanted)
+
+    try:
+        texts = _judged(rendered, passed_on=(source.BrokenSource,))
+    except source.BrokenSource as error:
+        raise typer.BadParameter(str(error), param_hint="taxonomy/source") from None
+    stale = [path for path, text in texts.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
+    left = render.left_over(texts) if not row else []
+    if write:
+        for path in stale:
+            state.write_atomically(path, texts[path])
+            typer.echo(f"{path.relative_to(content.folder('taxonomy'))}: written")
+    for path in left:
+        typer.echo(f"{path.relative_to(content.folder('taxonomy'))}: has no source; remove it")
+    if left or (stale and not write):
+        for path in [] if write else stale:
+            typer.echo(f"{path.relative_to(content.folder('taxonomy'))}: not current")
+        typer.echo("Next: hawkeye taxonomy render --write", err=True)
+        raise typer.Exit(EXIT_OTHER_VERDICT)
 
 
 def _print_json(value: object) -> None:

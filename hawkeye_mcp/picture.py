@@ -8,7 +8,7 @@ import collections
 import io
 import textwrap
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hawkeye_mcp.display import interval, us
@@ -47,6 +47,11 @@ def png(rows: Sequence[tuple[str, Profile]]) -> bytes:
 
     Returns: a PNG of WIDTH_PX by HEIGHT_PX for each row.
     """
+    return drawn(lambda: figure(rows))
+
+
+def drawn(figure: Callable[[], "Figure"]) -> bytes:
+    """A figure as PNG, made and drawn in this package's style whatever the user's own is."""
     import matplotlib
 
     with _DRAWING, matplotlib.rc_context():
@@ -54,7 +59,7 @@ def png(rows: Sequence[tuple[str, Profile]]) -> bytes:
         # a kernel's name is no formula
         matplotlib.rcParams.update({"text.parse_math": False, "hatch.linewidth": 0.6, "font.size": _SMALL})
         out = io.BytesIO()
-        figure(rows).savefig(out, format="png", metadata={"Software": None})
+        figure().savefig(out, format="png", metadata={"Software": None})
         return out.getvalue()
 
 

@@ -70,6 +70,15 @@ class _Outcome:
     compiler_message: str | None = None
 
 
+@dataclass(frozen=True)
+class Verified:
+    """status: "correct" or what a first wrong stage says. correctness: None if it did not come to that."""
+
+    status: str
+    message: str
+    correctness: Correctness | None
+
+
 class SandboxFailed(Exception):
     """The sandbox ended before it took the candidate: this installation or machine is at fault."""
 
@@ -142,15 +151,38 @@ class Judge:
             created=datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds"),
         )
 
+    async def verify(self, source: str, workload: Workload, tpu: str) -> Verified:
+        """Only whether a kernel's results are right: traced, audited and run as in an evaluation, but not timed."""
+        work = Work(source, workload, tpu, _ignore)
+
+        async def stages() -> _Outcome:
+            await self._trace(work)
+            await self._audit(work)
+            await self._verify(work)
+            assert work.correctness
+            if not work.correctness.ok:
+                return _wrong(work.correctness)
+            return _Outcome("correct", _right(work.correctness), "")
+
+        outcome = await self._outcome(work, stages)
+        return Verified(outcome.status, outcome.message, work.correctness)
+
     async def profile(
-        self, source: str, workload: Workload, tpu: str, *, counters: bool = True, progress: Progress = _ignore
+        self,
+        source: str,
+        workload: Workload,
+        tpu: str,
+        *,
+        counters: bool = True,
+        compared: bool = True,
+        progress: Progress = _ignore,
     ) -> Profile:
         """Look into a kernel without verifying it: predicted time, counters of the executed schedule, memory;
         measured time where this machine has the TPU.
 
-        Without `counters` it answers with the time alone, some seconds sooner.
+        Without `counters` it answers with the time alone, some seconds sooner; without `compared` there is no baseline.
         """
-        work = Work(source, workload, tpu, progress, verified=False, counted=counters)
+        work = Work(source, workload, tpu, progress, verified=False, counted=counters, compared=compared)
 
         async def stages() -> _Outcome:
             await self._trace(work)
@@ -336,9 +368,8 @@ def _conclude(work: Work) -> _Outcome:
     correctness, timing = work.correctness, work.timing
     assert correctness and timing
     if not correctness.ok:
-        message = f"Wrong at {correctness.size} size: {correctness.problem}"
-        return _Outcome("incorrect", message, NEXT_STEP["incorrect"])
-    message = f"Correct on {correctness.seeds} fresh draws at {correctness.size} size ({correctness.gate})."
+        return _wrong(correctness)
+    message = _right(correctness)
     if timing.measurement:
         return _Outcome("correct", f"{message} {_measured(timing, timing.measurement)}", NEXT_STEP["correct"])
     if timing.candidate_us is None:
@@ -357,6 +388,14 @@ def _conclude(work: Work) -> _Outcome:
     elif timing.lower_bound:
         message += " at least; no speedup is claimed, the notes on the time say why"
     return _Outcome("correct", message + ".", NEXT_STEP["correct"])
+
+
+def _wrong(found: Correctness) -> _Outcome:
+    return _Outcome("incorrect", f"Wrong at {found.size} size: {found.problem}", NEXT_STEP["incorrect"])
+
+
+def _right(found: Correctness) -> str:
+    return f"Correct on {found.seeds} fresh draws at {found.size} size ({found.gate})."
 
 
 def _measured(timing: Timing, found: Measurement) -> str:

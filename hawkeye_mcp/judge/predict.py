@@ -10,7 +10,7 @@ import anyio
 
 from hawkeye_mcp.evaluation import OpTime, Timing
 from hawkeye_mcp.judge import hints
-from hawkeye_mcp.judge.baseline import Baselines
+from hawkeye_mcp.judge.baseline import Baseline, Baselines
 from hawkeye_mcp.judge.reason import reason, some
 from hawkeye_mcp.judge.verdict import Verdict, first_line
 from hawkeye_mcp.judge.work import Work
@@ -95,12 +95,7 @@ class Predictor:
             if not impossible:
                 candidate_us = least_us
                 doubts.notes.append(f"raised from {predicted_us:g} us to the {least_us:g} us that {ceiling} take")
-        try:
-            with work.stage("baseline"):
-                baseline = await self._baselines.get(work.workload, work.tpu)
-        except (WorkerDied, WorkerTimeout, WorkerError) as error:
-            baseline = None
-            doubts.notes.append(f"no baseline: the plain JAX does not compile for {work.tpu}: {reason(error)}")
+        baseline = await self._baseline(work, doubts)
         baseline_us = corrected_us(baseline.us, baseline.ops, model) if baseline else None
         speedup = None
         if baseline_us and candidate_us and not doubts.lower_bound:
@@ -137,6 +132,16 @@ class Predictor:
                 f" {least_us:.4g} us on {work.tpu}: it does not do the work there.",
                 "Compute the same thing at every size: check grids and index maps for sizes at which blocks are skipped.",
             )
+
+    async def _baseline(self, work: Work, doubts: _Doubts) -> Baseline | None:
+        if not work.compared:
+            return None
+        try:
+            with work.stage("baseline"):
+                return await self._baselines.get(work.workload, work.tpu)
+        except (WorkerDied, WorkerTimeout, WorkerError) as error:
+            doubts.notes.append(f"no baseline: the plain JAX does not compile for {work.tpu}: {reason(error)}")
+            return None
 
     async def _compiled(self, work: Work) -> dict[str, Any]:
         try:

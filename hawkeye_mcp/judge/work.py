@@ -22,6 +22,7 @@ class Work:
     progress: Progress
     verified: bool = True
     counted: bool = False  # whether to look at what is executed, beyond how long it takes
+    compared: bool = True  # whether to the XLA baseline
     stages_s: dict[str, float] = field(default_factory=dict)
     artifacts: dict[str, dict[str, str]] = field(default_factory=dict)
     verify_at: Size = "check"
