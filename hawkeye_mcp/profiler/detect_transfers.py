@@ -168,6 +168,8 @@ def short_steps(view: View) -> Iterator[Finding]:
         waits = kernel.waits
         if per_step >= LATENCY_CYCLES if waits is None else waits < WAITS:
             continue  # what fills its steps is another finding
+        if kernel.anatomy.moves_by_hand and waits is not None:
+            continue  # its own copies fill them, see waiting_by_hand
         waiting = "" if waits is None else f", {100 * waits:.0f} % of them waiting for transfers"
         yield finding(
             f"The {kernel.steps:,} grid steps of kernel {kernel.profile.name} take {per_step:,.0f} cycles each{waiting}: too few to"
@@ -229,25 +231,32 @@ def waiting_by_hand(view: View) -> Iterator[Finding]:
     """Async copies of the kernel's own that it waits for.
 
     A predicted time supposes that transfers overlap as far as bandwidth allows. Where the schedule waits for about as
-    long as the copies take, they overlap with nothing, and the true time is longer than that.
+    long as the copies take, they overlap with nothing, and the true time is longer than that. Where each array crosses
+    HBM just once, the pipeline of a grid can do what the copies do.
     """
     for kernel in view.kernels:
         waits = kernel.stall_share("DMA")
         if not kernel.anatomy.moves_by_hand or not waits or waits <= WAITS or not kernel.schedule_us:
             continue
         waited_us, busy_us = waits * kernel.schedule_us, (1 - waits) * kernel.schedule_us
-        copies_us = view.hbm_us(sum(o.moved_bytes or 0 for o in kernel.anatomy.operands if o.space in ("any", "hbm")))
+        copied = [o for o in kernel.anatomy.operands if o.space in ("any", "hbm")]
+        copies_us = view.hbm_us(sum(o.moved_bytes or 0 for o in copied))
+        once = bool(copied) and all(o.moved_bytes == o.array_bytes for o in copied)
         if waited_us >= SERIAL * copies_us:
             costs_us = max(waited_us, copies_us) + busy_us - max(kernel.hbm_us, busy_us)
         else:
             costs_us = min(waited_us, kernel.us - view.least_us(kernel))
         yield finding(
-            f"Kernel {kernel.profile.name} waits {100 * waits:.0f} % of its cycles for copies that it starts itself. Start the"
-            " next copy into a second buffer before waiting for this one.",
+            f"Kernel {kernel.profile.name} waits {100 * waits:.0f} % of its cycles for copies that it starts itself. "
+            + (
+                "They move each array once: leave that to BlockSpecs over a grid, which fetch the next block during this step."
+                if once
+                else "Start the next copy into a second buffer before waiting for this one."
+            ),
             "kernels[].stalls",
             waits,
             costs_us * kernel.profile.calls,
-            "15_manual_dma",
+            "04_async_pipeline" if once else "15_manual_dma",
         )
 
 

@@ -9,7 +9,10 @@ from hawkeye_mcp.profile import Count
 from hawkeye_mcp.profiler.diagnosis import diagnose
 from hawkeye_mcp.profiler.view import count, flop, size
 
-ROWS = ["01_mxu_feed", "04_async_pipeline", "05_fused_epilogue", "12_ragged_edges_and_masking", "16_parallel_cores"]
+ROWS = [
+    *("01_mxu_feed", "04_async_pipeline", "05_fused_epilogue", "12_ragged_edges_and_masking"),
+    *("15_manual_dma", "16_parallel_cores"),
+]
 
 
 def _counters(found):
@@ -59,16 +62,20 @@ CASES = {
         lambda: view(kernel(us=3900.0, operands=[
             operand(copies=1, single_buffered=True, moved_bytes=17 * (64 << 20), array_bytes=17 * (64 << 20))]))),
     "copies of its own that overlap with nothing": (  # 2000 us of waiting and 2000 of computing, one after the other
-        "kernels[].stalls", 2000, None,
+        "kernels[].stalls", 2000, "15_manual_dma",
         lambda: view(_norm(moves_by_hand=True, stalls={"DMA read of operand 0": 0.5}), workload=NORM)),
     "the same where bandwidth hides it from the prediction": (
-        "kernels[].stalls", 462, None,
+        "kernels[].stalls", 462, "04_async_pipeline",
         lambda: view(_norm(moves_by_hand=True, us=1400.0, by_hbm=True, stalls={"DMA read of operand 0": 0.67},
                            operands=[operand(space="any", array_bytes=1 << 30, moved_bytes=1 << 30)]), workload=NORM)),
     "copies of its own that overlap with some work": (
-        "kernels[].stalls", 400, None,
+        "kernels[].stalls", 400, "15_manual_dma",
         lambda: view(_norm(moves_by_hand=True, us=2000.0, stalls={"DMA read of operand 0": 0.2}, hbm_us=1300.0,
-                           operands=[operand(space="any", array_bytes=1 << 30, moved_bytes=1 << 30)]), workload=NORM)),
+                           operands=[operand(space="any", array_bytes=1 << 31, moved_bytes=1 << 30)]), workload=NORM)),
+    "copies of its own in steps that are short": (
+        "kernels[].stalls", 2700, "15_manual_dma",
+        lambda: view(_norm(moves_by_hand=True, grid=(2048,), stalls={"DMA read of operand 0": 0.9}, hbm_us=1300.0,
+                           operands=[operand(space="any", array_bytes=1 << 31, moved_bytes=1 << 30)]), workload=NORM)),
     "the highest precision": (
         "matmul passes", 13_251, "01_mxu_feed", lambda: view(kernel(us=16_000.0, matmuls=[MATMUL | {"passes": 6}]))),
     "no matmul": (
