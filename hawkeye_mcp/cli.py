@@ -372,13 +372,14 @@ def check_workloads(
     """Audit workloads: does each tell a right kernel from a wrong one?
 
     Wrong programs are made from each workload's own and must fail, right ones must pass. At --size full only right ones
-    run, and the baseline is compiled for chips. Results are kept: a stopped check goes on where it stopped.
-    Exit code: 0 all are ok, 1 one is not.
+    run, and the baseline is compiled for chips. Results are kept: a stopped check goes on where it stopped. Shipped
+    baselines that are not current are a problem. Exit code: 0 all are ok, 1 one is not.
     """
     from hawkeye_mcp import workloads
-    from hawkeye_mcp.workload_check import show
+    from hawkeye_mcp.workload_check import baselines, show
 
-    found = _checked([workloads.find(name) for name in names or ()], "full" if size == "full" else "check", fresh)
+    wanted = [workloads.find(name) for name in names or ()]
+    found = baselines.noticed(_checked(wanted, "full" if size == "full" else "check", fresh), wanted)
     if as_json:
         _print_json({"workloads": [check.model_dump(mode="json") for check in found]})
     else:

@@ -98,16 +98,24 @@ def warm() -> dict[str, Any]:
     return {}
 
 
-def check_workload(workload: str, size: workloads.Size) -> dict[str, Any]:
+def check_workload(workload: str, size: workloads.Size, memory_bytes: int) -> dict[str, Any]:
     """The audit of a workload's test; see workload_check."""
     from hawkeye_mcp.workload_check.audit import check
 
-    return check(workload, size)
+    return check(workload, size, memory_bytes)
+
+
+def chip_facts(tpu: str) -> dict[str, Any]:
+    """What jax and this package know of a chip; see taxonomy_check."""
+    from hawkeye_mcp.taxonomy_check.facts import facts
+
+    return facts(tpu)
 
 
 HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
     "audit": audit,
     "verify": verify,
     "check_workload": check_workload,
+    "chip_facts": chip_facts,
     "warm": warm,
 }

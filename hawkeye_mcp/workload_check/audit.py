@@ -26,23 +26,28 @@ from hawkeye_mcp.workloads import Workload
 SEEDS = (1, 2, 3)
 LEAST_POWER = 0.5
 MOST = 120  # mutants of one program: more are chosen from
-MEMORY_BYTES = 12_000_000_000
 # A difference below this share of the honest program's own rounding error is no fault.
 _EQUIVALENT = 0.1
 
 Outputs = list[NDArray[Any]]
 
 
-def check(workload: str, size: workloads.Size) -> dict[str, Any]:
-    """The audit of one workload: `Checked`, with mutants at the check size only."""
+def check(workload: str, size: workloads.Size, memory_bytes: int) -> dict[str, Any]:
+    """The audit of one workload: `Checked`, with mutants at the check size only.
+
+    Allocations beyond memory_bytes of address space fail; the process stays limited.
+    """
     began = time.monotonic()
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     declared = workloads.find(workload)
     found = Audit(declared, size).run()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return found.model_copy(update={"seconds": round(time.monotonic() - began, 2), "peak_bytes": peak}).model_dump(
-        mode="json"
-    )
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    taken = {
+        "seconds": round(time.monotonic() - began, 2),
+        "cpu_seconds": round(used.ru_utime + used.ru_stime, 2),
+        "peak_bytes": used.ru_maxrss * 1024,
+    }
+    return found.model_copy(update=taken).model_dump(mode="json")
 
 
 class Audit:
@@ -86,7 +91,7 @@ class Audit:
             power=carried,
             honest=honest,
             mutants=told,
-            seconds=0,
+            seconds=None,
             notes=self.notes,
             problems=problems,
         )

@@ -68,7 +68,10 @@ class Checked(_Model):
     roofline: dict[str, Roof] = Field({}, description="By chip.")
     fits: list[Fit] = []
     broken: bool = Field(False, description="The check did not come to an end; nothing is known but problems.")
-    seconds: float = Field(description="Wall time of the check of this workload.")
-    peak_bytes: int | None = Field(None, description="Most memory that its process held.")
+    seconds: float | None = Field(
+        description="Wall time of the check of this workload, at full size of one verification; null if it did not end."
+    )
+    cpu_seconds: float | None = Field(None, description="Processor time of its process, all threads, start included.")
+    peak_bytes: int | None = Field(None, description="Most memory that its process held; null if it did not end.")
     notes: list[str] = Field([], description="What could not be done here, and why.")
     problems: list[str]

@@ -19,6 +19,7 @@ from hawkeye_mcp.workload_check.report import Checked, Fit, Mutants
 from hawkeye_mcp.workloads import Size, Workload
 
 _CHECKING = ("audit", "declaration", "mutants", "power", "program", "report")  # what a result depends on
+MEMORY_BYTES = 12_000_000_000  # of one check's process: a machine with 16 GB can check every workload
 LIMIT_S = 1800.0  # of one workload; minutes on two idle cores at full size, seconds at the check size
 _AT_ONCE: dict[Size, int] = {"check": 2, "full": 1}  # a workload at full size may take half of a machine's memory
 FULL_SIZE_CHIPS = ("v5e", "v6e")  # the least memory, and twice that
@@ -62,7 +63,7 @@ def _read(path: Path) -> Checked | None:
 
 
 def _path(workload: Workload, size: Size) -> Path:
-    digest = hashlib.sha256(json.dumps(versions().model_dump(), sort_keys=True).encode())
+    digest = hashlib.sha256(f"{json.dumps(versions().model_dump(), sort_keys=True)} {MEMORY_BYTES}".encode())
     sources = [Path(__file__).with_name(f"{name}.py") for name in _CHECKING] + [Path(correctness.__file__)]
     for path in (*sources, workload.folder / "workload.py", workload.folder / "workload.toml"):
         digest.update(path.read_bytes())
@@ -72,15 +73,24 @@ def _path(workload: Workload, size: Size) -> Path:
 
 async def _check(workload: Workload, size: Size) -> Checked:
     try:
-        reply = await _call("verifier", "check_workload", workload=workload.reference, size=size)
+        reply = await _call(
+            "verifier", "check_workload", workload=workload.reference, size=size, memory_bytes=MEMORY_BYTES
+        )
         found = Checked.model_validate(reply)
     except (WorkerDied, WorkerError, WorkerTimeout, WorkerUnavailable) as error:
-        if size == "check" or not _out_of_memory(error):
-            return _unknown(workload, size, problem=f"the check did not finish: {error}; {_advice(error)}")
-        found = _unknown(workload, size, note=f"nothing was run at full size: 12 GB of memory do not suffice ({error})")
+        said = f"{error}"[:500]
+        if not out_of_memory(error):
+            return _unknown(workload, size, problem=f"the check did not finish: {said}; {_advice(error)}")
+        needed = f"it needs more than the {MEMORY_BYTES / 1e9:g} GB of memory that a check may take ({said})"
+        if size == "check":
+            return _unknown(workload, size, problem=f"{needed}; choose smaller dimensions for the check size")
+        found = _unknown(workload, size, note=f"nothing was run at full size: {needed}")
     if size == "check":
         return found
-    fits = [await _fit(workload, tpu) for tpu in FULL_SIZE_CHIPS]
+    try:
+        fits = [await _fit(workload, tpu) for tpu in FULL_SIZE_CHIPS]
+    except (WorkerDied, WorkerTimeout, WorkerUnavailable) as error:
+        return _unknown(workload, size, problem=f"the compilation for a chip did not finish: {error}; check it again")
     problems = found.problems + [problem for fit in fits if (problem := undeclared(workload, fit))]
     return found.model_copy(update={"fits": fits, "problems": problems, "ok": not problems})
 
@@ -93,14 +103,21 @@ async def _call(kind: str, method: str, **params: object) -> dict[str, object]:
         await worker.close()
 
 
-def _out_of_memory(error: Exception) -> bool:
-    """An allocation that fails raises, or ends the process where it was XLA's own."""
-    return isinstance(error, WorkerDied) or any(word in str(error) for word in ("RESOURCE_EXHAUSTED", "MemoryError"))
+# What is said where an allocation fails. The last: XLA's CPU client uses a buffer without asking whether there is one.
+_OUT_OF_MEMORY = (
+    "MemoryError", "RESOURCE_EXHAUSTED", "Out of memory", "bad_alloc", "Cannot allocate memory", "buffer_.IsConcrete()",
+)  # fmt: skip
+
+
+def out_of_memory(error: Exception) -> bool:
+    """Did an allocation fail, in Python, in XLA, or with an abort? What kills a process from outside leaves no words."""
+    return isinstance(error, WorkerDied | WorkerError) and any(word in str(error) for word in _OUT_OF_MEMORY)
 
 
 def _advice(error: Exception) -> str:
     advice = {
-        WorkerDied: "it may need more memory than the check allows; try smaller dimensions",
+        WorkerDied: "nothing says that its memory was short; code -9 is a kill from outside, as by the kernel where the "
+        "machine's own memory runs out: check it again with more of it free",
         WorkerTimeout: "choose smaller dimensions",
         WorkerUnavailable: "`hawkeye doctor` says what this installation lacks",
     }
@@ -119,17 +136,20 @@ def _unknown(workload: Workload, size: Size, *, problem: str = "", note: str = "
         power=None,
         honest=[],
         mutants=Mutants(caught=[], survived=[], allowed=[], equivalent=[]),
-        seconds=0,
+        seconds=None,
         notes=[note] if note else [],
         problems=[problem] if problem else [],
     )
 
 
 async def _fit(workload: Workload, tpu: str) -> Fit:
-    """Compile the baseline at full size for one chip with the real compiler, which refuses what HBM cannot hold."""
+    """Compile the baseline at full size for one chip with the real compiler, which refuses what HBM cannot hold.
+
+    Raises WorkerDied, WorkerTimeout or WorkerUnavailable where the compiler says nothing.
+    """
     try:
         await _call("compiler", "compile_baseline", workload=workload.reference, tpu=tpu, at={})
-    except (WorkerDied, WorkerError, WorkerTimeout) as error:
+    except WorkerError as error:
         return Fit(tpu=tpu, fits=False, words=f"{error}"[:500])
     return Fit(tpu=tpu, fits=True)
 

@@ -14,7 +14,13 @@ def line(found: Checked) -> str:
     if found.broken:
         return f"{found.name}: {found.problems[0]}"
     verdict = "ok" if found.ok else f"{len(found.problems)} problems"
-    return f"{found.name}: {verdict}, {found.seconds:.1f} s"
+    return f"{found.name}: {verdict}, {_taken(found)}"
+
+
+def _taken(found: Checked) -> str:
+    if found.seconds is None:
+        return "not run"
+    return f"{found.seconds:.1f} s" + (f", {found.peak_bytes / 1e9:.1f} GB" if found.peak_bytes else "")
 
 
 def table(checks: Sequence[Checked], console: Console) -> None:
@@ -34,7 +40,7 @@ def table(checks: Sequence[Checked], console: Console) -> None:
             *(counts if found.size == "check" and not found.broken else [""] * len(counts)),
             _error(found),
             f"{found.gate}",
-            f"{found.seconds:.1f}",
+            "" if found.seconds is None else f"{found.seconds:.1f}",
             "" if found.peak_bytes is None else f"{found.peak_bytes / 1e9:.1f}",
         )
     console.print(rows)

@@ -4,7 +4,8 @@ import anyio
 import pytest
 from small_workloads import write
 
-from hawkeye_mcp.workload_check import runner
+from hawkeye_mcp.judge.workers import WorkerDied, WorkerError, WorkerTimeout
+from hawkeye_mcp.workload_check import runner, show
 
 
 @pytest.fixture(autouse=True)
@@ -12,11 +13,11 @@ def _own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("HAWKEYE_CACHE", str(tmp_path / "cache"))
 
 
-def _check(workloads, fresh=False):
+def _check(workloads, size="check"):
     done = []
 
     async def run():
-        return await runner.check(workloads, "check", fresh=fresh, done=lambda found: done.append(found.name))
+        return await runner.check(workloads, size, fresh=False, done=lambda found: done.append(found.name))
 
     return anyio.run(run), done
 
@@ -28,6 +29,7 @@ def test_results_are_kept_until_the_workload_changes(tmp_path):
     assert found.ok, found.problems
     assert done == ["mine"]
     assert 0 < found.seconds < 600
+    assert 0 < found.cpu_seconds
     assert 0 < found.peak_bytes < 12e9
     assert found.roofline["v5e"].bound == "FLOPs"
     assert found.roofline["v5e"].least_us == pytest.approx(34359738368 / 197e12 * 1e6)
@@ -53,7 +55,8 @@ def test_a_workload_that_raises_or_dies_loses_only_itself_and_is_not_kept(tmp_pa
     ]
     assert "no_such_function" in found[0].problems[0]
     assert "mend the workload's code" in found[0].problems[0]
-    assert "code -9" in found[1].problems[0]
+    assert "code -9 is a kill from outside" in found[1].problems[0]
+    assert [check.seconds for check in found] == [None, None]
     assert runner.known(raising, "check") is runner.known(dying, "check") is None
 
 
@@ -67,3 +70,46 @@ def test_what_does_not_fit_and_what_is_said_of_it_must_agree(tmp_path):
     assert runner.undeclared(silent, fits) == runner.undeclared(says, not_fits) == ""
     assert "remove the entry" in runner.undeclared(says, fits)
     assert "Used 17.56G of 15.75G hbm" in runner.undeclared(silent, not_fits)
+
+
+def test_what_needs_more_memory_than_a_check_may_take_is_compiled_but_not_run_at_full_size(tmp_path, monkeypatch):
+    async def fit(workload, tpu):
+        return runner.Fit(tpu=tpu, fits=True)
+
+    monkeypatch.setattr(runner, "_fit", fit)
+    monkeypatch.setattr(runner, "MEMORY_BYTES", 1_200_000_000)  # x alone takes 1.07 GB as it is drawn
+    large = {"full = { M = 4096, K = 2048, N = 2048 }": "full = { M = 32768, K = 8192, N = 128 }"}
+    large |= {"flops = 34359738368": "flops = 68719476736", "least_bytes = 41947136": "least_bytes = 547356928"}
+    workload = write(tmp_path, toml=large)
+    (found,), _ = _check([workload], "full")
+    assert found.ok, found.problems
+    assert (found.seconds, found.peak_bytes, found.honest) == (None, None, [])
+    assert "nothing was run at full size: it needs more than the 1.2 GB" in found.notes[0]
+    assert [fit.fits for fit in found.fits] == [True, True]
+    assert show.line(found) == "mine: ok, not run"
+    assert runner.known(workload, "full") == found
+    monkeypatch.setattr(runner, "MEMORY_BYTES", 4_000_000_000)
+    assert runner.known(workload, "full") is None
+
+
+@pytest.mark.parametrize(
+    ("error", "memory"),
+    [
+        (WorkerError("MemoryError", "MemoryError: Unable to allocate 8.00 GiB", ""), True),
+        (
+            WorkerError(
+                "JaxRuntimeError", "INTERNAL: Error dispatching computation: Out of memory allocating 8 bytes", ""
+            ),
+            True,
+        ),
+        (WorkerDied("ended with code -6. terminate called after throwing an instance of 'std::bad_alloc'"), True),
+        (WorkerDied("ended with code -6. F1130 raw_buffer.h:106] Check failed: buffer_.IsConcrete()"), True),
+        (WorkerDied("ended with code -6. F1130 layout.cc:7] Check failed: rank == 2"), False),
+        (WorkerDied("ended with code -9. "), False),
+        (WorkerDied("ended with code -11. "), False),
+        (WorkerError("ValueError", "ValueError: shapes", ""), False),
+        (WorkerTimeout("check_workload ran longer than 1800 s"), False),
+    ],
+)
+def test_a_death_is_of_memory_only_where_an_allocation_is_said_to_have_failed(error, memory):
+    assert runner.out_of_memory(error) is memory
