@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hawkeye_mcp import content
 from hawkeye_mcp.evaluation import Versions
+from hawkeye_mcp.workloads import Workload
 
 FILES = ("naive_kernel.py", "optimized_kernel.py", "guide.md", "config.json")
 _WORKLOAD_FILES = ("workload.toml", "workload.py")
@@ -80,7 +81,6 @@ def rows() -> list[str]:
     return sorted(path.parent.name for path in folder().glob("*/cell.toml"))
 
 
-@cache
 def load(row: str) -> Source:
     """Raises BrokenSource."""
     path = folder() / row / "cell.toml"
@@ -113,12 +113,7 @@ def problem(row: str, facts: Mapping[str, Any], *, second: bool = False) -> dict
         template = folder() / row / f"{name}.j2"
         texts[name] = _rendered(row, template.name, facts) if template.exists() else _read(folder() / row / name)
     if second:
-        declared, size = tomllib.loads(texts["workload.toml"]), load(row).second
-        if set(size) != set(declared["sizes"]["check"]):
-            raise BrokenSource(
-                f"{row}/cell.toml: second has the dimensions {', '.join(size)} and the check size"
-                f" {', '.join(declared['sizes']['check'])}; name the same."
-            )
+        size = load(row).second
         texts["workload.toml"] = _with_sizes(texts["workload.toml"], size)
         if any(found != size for found in tomllib.loads(texts["workload.toml"])["sizes"].values()):
             raise BrokenSource(f"{row}/workload.toml: write the sizes as lines of [sizes]: full = {{ ... }}.")
@@ -139,21 +134,20 @@ def _with_sizes(toml: str, size: Mapping[str, int]) -> str:
 
 def _config(row: str, tpu: str, facts: Mapping[str, Any], versions: Versions) -> str:
     """config.json: what the cell claims, for programs."""
-    source, declared = load(row), tomllib.loads(problem(row, facts)["workload.toml"])
-    own = source.chip(tpu)
-    sizes = {**declared["sizes"], "second": source.second}
-    inputs, outputs = declared["inputs"], declared["outputs"]
+    source, declared = load(row), _declared(row, facts)
+    own, arrays = source.chip(tpu), declared.inputs + declared.outputs
+    sizes = {**declared.sizes, "second": source.second}
     config = {
         "title": source.title,
         "one_line": source.one_line,
         "applies": own.applies,
         "shapes": {
-            size: {a["name"]: [dims[d] if isinstance(d, str) else d for d in a["shape"]] for a in inputs + outputs}
+            size: {a.name: [dims[d] if isinstance(d, str) else d for d in a.shape] for a in arrays}
             for size, dims in sizes.items()
         },
-        "dtypes": {array["name"]: array["dtype"] for array in inputs + outputs},
-        "outputs": [array["name"] for array in outputs],
-        "tolerance": {key: declared["tolerance"][key] for key in ("metric", "limit")},
+        "dtypes": {array.name: array.dtype for array in arrays},
+        "outputs": [array.name for array in declared.outputs],
+        "tolerance": {"metric": declared.tolerance.metric, "limit": declared.tolerance.limit},
         "counters": [claim.model_dump() for claim in source.claims(tpu)],
         "predicted_speedup": {
             "range": list(own.predicted_speedup),
@@ -162,6 +156,21 @@ def _config(row: str, tpu: str, facts: Mapping[str, Any], versions: Versions) ->
         },
     }
     return _json(config) + "\n"
+
+
+def _declared(row: str, facts: Mapping[str, Any]) -> Workload:
+    """The row's workload.toml on one chip."""
+    text = problem(row, facts)["workload.toml"]
+    try:
+        found = Workload(name=row, folder=folder() / row, **tomllib.loads(text))
+    except (tomllib.TOMLDecodeError, TypeError, ValidationError) as error:
+        raise BrokenSource(f"{row}/workload.toml is not a workload's declaration: {error}.") from None
+    if set(load(row).second) != set(found.sizes["check"]):
+        raise BrokenSource(
+            f"{row}/cell.toml: second has the dimensions {', '.join(load(row).second)} and the check size"
+            f" {', '.join(found.sizes['check'])}; name the same."
+        )
+    return found
 
 
 def _json(value: Any, depth: int = 0) -> str:
