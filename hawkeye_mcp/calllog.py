@@ -8,12 +8,14 @@ their sha256.
 import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel, ConfigDict
 
 from hawkeye_mcp import kernels
 from hawkeye_mcp.state import write_atomically
@@ -92,3 +94,17 @@ def read(path: Path) -> list[dict[str, Any]]:
 def is_verdict(line: dict[str, Any]) -> bool:
     """Whether a line tells what an evaluation, new or cached, found."""
     return line.get("event") == "verdict" and line.get("kind") == "evaluate"
+
+
+class CellRead(BaseModel):
+    """One cell of the taxonomy, or one part of it, that a client was given."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    row: str
+    part: str
+
+
+def cells_read(lines: Iterable[dict[str, Any]]) -> list[CellRead]:
+    """Every reading of a cell that was answered, by the tool or as a resource, in order; lists of cells are none."""
+    return [CellRead(**line["cell_read"]) for line in lines if line.get("outcome") == "ok" and "cell_read" in line]

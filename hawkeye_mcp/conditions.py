@@ -3,23 +3,33 @@
 A thing that a condition withholds is never registered, so for that client it does not exist: it is not
 listed, not callable and not mentioned. Everything shown to a client that depends on the condition is taken
 from TABLE.
+
+Two conditions are controls for `taxonomy`. Under `placebo` everything that a client is told is the same, letter by
+letter, but the cells' texts: other text about TPUs of the same lengths. Under `menu` a cell is its title and one line,
+and the texts promise no more. Both name the same rows, in the list and in the findings of evaluate_kernel and profile:
+if those differed too, a difference between conditions could come from the pointers as well as from the content.
 """
 
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-Condition = Literal["none", "taxonomy", "pool", "full"]
+Condition = Literal["none", "taxonomy", "pool", "full", "placebo", "menu"]
 CONDITIONS: tuple[str, ...] = get_args(Condition)
 
 Kind = Literal["tool", "resource", "paragraph", "step"]
-Asset = Literal["taxonomy", "pool"]
+# taxonomy: there are rows to read. cells: a row is a whole cell, in several parts; lines: it is one line.
+Asset = Literal["taxonomy", "cells", "lines", "pool"]
+Cells = Literal["real", "placebo", "line"]
 
 _SHOWN: dict[Condition, frozenset[Asset]] = {
     "none": frozenset(),
-    "taxonomy": frozenset({"taxonomy"}),
+    "taxonomy": frozenset({"taxonomy", "cells"}),
     "pool": frozenset({"pool"}),
-    "full": frozenset({"taxonomy", "pool"}),
+    "full": frozenset({"taxonomy", "cells", "pool"}),
+    "placebo": frozenset({"taxonomy", "cells"}),
+    "menu": frozenset({"taxonomy", "lines"}),
 }
+_OF_TAXONOMY: frozenset[Asset] = frozenset({"taxonomy", "cells", "lines"})
 
 
 class UnknownCondition(ValueError):
@@ -65,7 +75,12 @@ TABLE: tuple[Entry, ...] = (
         "step",
         "read_taxonomy_cell without arguments lists the known techniques for this TPU, each with a naive "
         "kernel, an optimized kernel and a guide. Read a cell before you use its technique.",
-        "taxonomy",
+        "cells",
+    ),
+    Entry(
+        "step",
+        "read_taxonomy_cell without arguments lists the known techniques for this TPU, one line each.",
+        "lines",
     ),
     Entry(
         "step",
@@ -80,8 +95,9 @@ TABLE: tuple[Entry, ...] = (
     Entry(
         "paragraph",
         "The diagnosis names taxonomy rows that address its findings: read those cells next.",
-        "taxonomy",
+        "cells",
     ),
+    Entry("paragraph", "The diagnosis names taxonomy rows that address its findings.", "lines"),
     Entry(
         "paragraph",
         "A call that takes longer than wait_s answers with status running and a job_id: pass it to job to "
@@ -107,12 +123,19 @@ def shows(condition: Condition, asset: Asset) -> bool:
     return asset in _SHOWN[condition]
 
 
-def visible(condition: Condition, kind: Kind, *, without: Asset | None = None) -> list[str]:
+def cells(condition: Condition) -> Cells:
+    """What stands in the taxonomy's rows under a condition that shows them: for the server, never for its client."""
+    if shows(condition, "lines"):
+        return "line"
+    return "placebo" if condition == "placebo" else "real"
+
+
+def visible(condition: Condition, kind: Kind, *, without: frozenset[Asset] = frozenset()) -> list[str]:
     """Names (or, for steps and paragraphs, texts) of one kind that the condition shows, in order.
 
-    without: leave out what speaks of this asset too.
+    without: leave out what speaks of these assets too.
     """
-    shown = [None, *_SHOWN[condition] - {without}]
+    shown = [None, *_SHOWN[condition] - without]
     return [entry.value for entry in TABLE if entry.kind == kind and entry.needs in shown]
 
 
@@ -130,7 +153,7 @@ def loop(condition: Condition, tpu: str = "") -> str:
     tpu: the pinned chip; where it has no cells yet, nothing sends the client to read some. Steps are numbered after
     the withheld ones are gone, so that no gap tells of them.
     """
-    without: Asset | None = "taxonomy" if tpu and shows(condition, "taxonomy") and not _has_cells(tpu) else None
+    without = _OF_TAXONOMY if tpu and shows(condition, "taxonomy") and not _has_cells(tpu) else frozenset()
     goal, *remarks = visible(condition, "paragraph", without=without)
     steps = [f"{number}. {step}" for number, step in enumerate(visible(condition, "step", without=without), start=1)]
     return "\n".join([goal, *steps, *remarks])

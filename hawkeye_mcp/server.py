@@ -39,6 +39,10 @@ logger = logging.getLogger(__name__)
 
 # What an exit by signal may take before the process ends without its remaining clean-up.
 _EXIT_S = 8.0
+_CONDITION_HELP = (
+    "what the client may see; full: taxonomy and pool; placebo: as taxonomy, but with other text of the same lengths "
+    "in the cells; menu: one line per technique; default: full"
+)
 # What reading stdin may hold up an exit that has nothing left to do.
 _LINGER_S = 0.5
 
@@ -138,7 +142,9 @@ def _lifespan(
 
 
 async def log_calls(ctx: ServerRequestContext[App, Any], call_next: CallNext) -> HandlerResult:
-    """Middleware: two lines in the call log for every tool call, whatever becomes of it."""
+    """Middleware: two lines in the call log for every tool call, whatever becomes of it, and one for a resource read."""
+    if ctx.method == "resources/read":
+        return await _log_resource(ctx, call_next)
     if ctx.method != "tools/call" or ctx.request_id is None:
         return await call_next(ctx)
     log, params = ctx.lifespan_context.log, dict(ctx.params or {})
@@ -173,6 +179,21 @@ async def log_calls(ctx: ServerRequestContext[App, Any], call_next: CallNext) ->
             log.write("call_end", call=call, tool=params.get("name"), outcome=outcome, elapsed_s=elapsed_s, **notes)
 
 
+async def _log_resource(ctx: ServerRequestContext[App, Any], call_next: CallNext) -> HandlerResult:
+    log, uri = ctx.lifespan_context.log, dict(ctx.params or {}).get("uri")
+    outcome = "cancelled"
+    with log.collecting() as notes:
+        try:
+            result = await call_next(ctx)
+            outcome = "ok"
+            return result
+        except Exception as error:
+            outcome, notes["error"] = "protocol_error", str(error)[:500]
+            raise
+        finally:
+            log.write("resource_read", uri=uri, outcome=outcome, **notes)
+
+
 def _kept(log: CallLog, source: str) -> str:
     """What stands for a kernel text in the log: its hash, the text being kept once; or its size if it is refused."""
     size = len(kernels.encoded(source))
@@ -201,7 +222,7 @@ class Options:
 def parse(argv: Sequence[str] | None) -> Options:
     """Read the command line; wrong usage prints the legal values on stderr and exits 2."""
     parser = argparse.ArgumentParser(prog="hawkeye-mcp", description="MCP server that judges TPU Pallas kernels.")
-    parser.add_argument("--condition", default="full", choices=conditions.CONDITIONS, help="what the client may see")
+    parser.add_argument("--condition", default="full", choices=conditions.CONDITIONS, help=_CONDITION_HELP)
     parser.add_argument("--tpu", default="", choices=TPUS, help="pin the TPU generation; default: v5e, not pinned")
     parser.add_argument(
         "--workload",

@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 from serving import ERAS, connected, data
 
 import hawkeye_mcp
-from hawkeye_mcp import conditions, content, workloads
+from hawkeye_mcp import conditions, content, taxonomy, workloads
 from hawkeye_mcp.judge.verdict import NEXT_STEP
 
 find_content = content.folder
@@ -30,20 +30,22 @@ def test_each_condition_shows_its_tools():
     assert conditions.tools("taxonomy") == [*base, "read_taxonomy_cell", "job"]
     assert conditions.tools("pool") == [*base, "kernel_pool", "job"]
     assert conditions.tools("full") == [*base, "read_taxonomy_cell", "kernel_pool", "job"]
+    assert conditions.tools("placebo") == conditions.tools("menu") == conditions.tools("taxonomy")
 
 
 @pytest.mark.parametrize("condition", conditions.CONDITIONS)
 def test_steps_are_numbered_without_gaps(condition):
     numbers = re.findall(r"^(\d+)\.", conditions.loop(condition), re.MULTILINE)
     assert numbers == [str(n) for n in range(1, len(numbers) + 1)]
-    assert len(numbers) == 3 + (condition in ("taxonomy", "full")) + (condition in ("pool", "full"))
+    assert len(numbers) == 3 + (condition not in ("none", "pool")) + (condition in ("pool", "full"))
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("tpu", ["v5p", "v6e", "7x"])
 async def test_a_chip_without_cells_says_so_and_nobody_is_sent_to_read_some(tmp_path: Path, tpu, monkeypatch):
     monkeypatch.setattr(content, "folder", lambda name: tmp_path if name == "taxonomy" else find_content(name))
-    assert conditions.loop("taxonomy", tpu) == conditions.loop("none")
+    for condition in ("taxonomy", "placebo", "menu"):
+        assert conditions.loop(condition, tpu) == conditions.loop("none")
     assert conditions.loop("full", tpu) == conditions.loop("pool")
     async with connected(tmp_path, condition="taxonomy", tpu=tpu) as client:
         assert client.instructions == conditions.loop("none")
@@ -56,10 +58,11 @@ def test_the_loop_names_cells_where_the_chip_has_some_or_none_is_pinned():
     for tpu in ("v5e", ""):
         assert "read_taxonomy_cell" in conditions.loop("taxonomy", tpu)
         assert "taxonomy rows" in conditions.loop("full", tpu)
+        assert "taxonomy rows" in conditions.loop("menu", tpu)
 
 
-def test_an_unknown_condition_is_refused_naming_the_four():
-    with pytest.raises(conditions.UnknownCondition, match="'ful'.*none, taxonomy, pool, full"):
+def test_an_unknown_condition_is_refused_naming_all_of_them():
+    with pytest.raises(conditions.UnknownCondition, match="'ful'.*none, taxonomy, pool, full, placebo, menu"):
         conditions.parse("ful")
 
 
@@ -192,7 +195,7 @@ async def test_no_path_leads_into_the_content_and_none_tells_what_is_there(tmp_p
     judge, repository = FakeJudge(), Path(hawkeye_mcp.__file__).parents[1]
     there = [
         path
-        for room in ("taxonomy/v5e", "workloads/8p_GEMM", "agent_configs")
+        for room in ("taxonomy/v5e", "taxonomy/placebo", "workloads/8p_GEMM", "agent_configs")
         for path in (repository / room).rglob("*")
     ]
     there += list((repository / "hawkeye_mcp/judge").glob("*.py"))
@@ -226,7 +229,7 @@ async def test_rows_are_named_only_where_cells_can_be_read(tmp_path: Path):
         async with connected(tmp_path / condition_dir(tmp_path, condition), condition=condition) as client:
             verdict = data(await client.call_tool("evaluate_kernel", {"source": "# fake: correct"}))
             whole = (await client.read_resource(verdict["full"])).contents[0].text
-        shown = condition in ("taxonomy", "full")
+        shown = condition in ("taxonomy", "full", "placebo", "menu")
         assert verdict.get("taxonomy_rows") == (["01_mxu_feed"] if shown else None)
         assert ("taxonomy_rows" in json.loads(whole)["diagnosis"]) is shown
 
@@ -234,3 +237,84 @@ async def test_rows_are_named_only_where_cells_can_be_read(tmp_path: Path):
 def condition_dir(folder: Path, condition: str) -> str:
     (folder / condition).mkdir()
     return condition
+
+
+# --- the controls
+
+
+async def every_cell(client: Client) -> dict[str, str]:
+    """The list, each resource and each part of each row, by what was asked for."""
+    tool = next(tool for tool in (await client.list_tools()).tools if tool.name == "read_taxonomy_cell")
+    parts = ("all", "guide", "naive", "optimized") if "part" in tool.input_schema["properties"] else ("",)
+    found = {"": (await client.call_tool("read_taxonomy_cell", {})).content[0].text}
+    for cell in taxonomy.rows("v5e"):
+        for part in parts:
+            asked = {"row": cell.row} | ({"part": part} if part else {})
+            found[f"{cell.row} {part}"] = (await client.call_tool("read_taxonomy_cell", asked)).content[0].text
+        uri = f"taxonomy://v5e/{cell.row}"
+        found[uri] = (await client.read_resource(uri)).contents[0].text
+    return found
+
+
+@pytest.mark.anyio
+async def test_under_placebo_everything_but_the_cells_is_as_under_taxonomy(tmp_path: Path):
+    said, read, described = {}, {}, {}
+    for condition in ("taxonomy", "placebo"):
+        async with connected(tmp_path / condition_dir(tmp_path, condition), condition=condition) as client:
+            listed = (await client.list_resources()).resources
+            cells = [resource for resource in listed if resource.uri.startswith("taxonomy://")]
+            described[condition] = [resource.description for resource in cells]
+            said[condition] = [
+                client.instructions,
+                *(tool.model_dump_json() for tool in (await client.list_tools()).tools),
+                (await client.get_prompt("optimize_kernel")).model_dump_json(),
+                (await client.list_resource_templates()).model_dump_json(),
+                *((resource.uri, resource.name) for resource in listed),
+                (await client.call_tool("read_taxonomy_cell", {"row": "01_mxu_fed"})).content[0].text,
+            ]
+            read[condition] = await every_cell(client)
+    assert said["placebo"] == said["taxonomy"]
+    real, other = read["taxonomy"], read["placebo"]
+    assert real.keys() == other.keys()
+    assert len(real) == 1 + 5 * len(taxonomy.rows("v5e"))
+    for asked, text in real.items():
+        assert other[asked] != text
+        assert len(other[asked]) == pytest.approx(len(text), rel=0.02), asked
+    assert [len(text) for text in described["placebo"]] == pytest.approx(
+        [len(text) for text in described["taxonomy"]], rel=0.02
+    )
+
+
+@pytest.mark.anyio
+async def test_a_placebo_never_says_what_it_is(tmp_path: Path):
+    async with connected(tmp_path, condition="placebo") as client:
+        said = await everything(client) + json.dumps(await every_cell(client))
+    assert not re.search("placebo|control (condition|group|text)|dummy", said, re.IGNORECASE)
+
+
+@pytest.mark.anyio
+async def test_a_menu_gives_each_technique_in_one_line_and_promises_no_more(tmp_path: Path):
+    cells = taxonomy.rows("v5e")
+    async with connected(tmp_path, condition="menu") as client:
+        read = await every_cell(client)
+        tool = next(tool for tool in (await client.list_tools()).tools if tool.name == "read_taxonomy_cell")
+        listed = [tool.model_dump_json(), (await client.list_resource_templates()).model_dump_json()]
+        said = "\n".join([client.instructions, *listed, *read.values()])
+        refused = (await client.call_tool("read_taxonomy_cell", {"row": cells[0].row, "part": "guide"})).content[0].text
+    assert read.pop("").splitlines() == [
+        "Taxonomy cells for v5e:",
+        *(f"- {cell.row}: {cell.title}. {cell.one_line}" for cell in cells),
+    ]
+    for cell in cells:
+        whole = f"# {cell.title} (v5e, {cell.row})\n\n{cell.one_line}"
+        assert read[f"{cell.row} "] == read[f"taxonomy://v5e/{cell.row}"] == whole
+    assert not re.search(r"naive|optimized|guide|read a cell|read those|```", said, re.IGNORECASE)
+    assert "there is no argument 'part'" in refused
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("condition", conditions.CONDITIONS)
+async def test_the_tools_of_every_condition_fit(tmp_path: Path, condition):
+    async with connected(tmp_path, condition=condition) as client:
+        tools = [t.model_dump(mode="json", by_alias=True, exclude_none=True) for t in (await client.list_tools()).tools]
+    assert len(json.dumps(tools, ensure_ascii=False)) / 4 < 2_500, "tokens of tools/list, at 4 characters each"

@@ -103,7 +103,7 @@ async def run_one(
 ) -> Run:
     """One run from an empty folder to its record."""
     folder = runs.folder(out, workload, condition, repeat)
-    name = runs.name_of(workload)
+    name, declared = runs.name_of(workload), workloads.find(workload)
     runs.set_aside(folder)
 
     def say(text: str) -> None:
@@ -121,6 +121,8 @@ async def run_one(
         status="broken",
         stop="broken",
         isolation=judge.isolation,
+        no_power=declared.no_power,
+        algebraic=declared.algebraic,
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         seconds=0.0,
     )
@@ -235,7 +237,7 @@ def _counted(log_path: Path) -> dict[str, Any]:
     lines = calllog.read(log_path) if log_path.exists() else []
     calls = Counter(line["tool"] for line in lines if line.get("event") == "call_start")
     judged = sum(1 for line in lines if calllog.is_verdict(line) and not line.get("cached"))
-    return {"evaluations": judged, "tool_calls": dict(calls)}
+    return {"evaluations": judged, "tool_calls": dict(calls), "cells_read": calllog.cells_read(lines)}
 
 
 async def _judged_again(run: Run, workload: str, folder: Path, judge: Judge, progress: Progress) -> Run:

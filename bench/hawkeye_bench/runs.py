@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from hawkeye_mcp.calllog import CellRead
 from hawkeye_mcp.evaluation import Versions
 from hawkeye_mcp.state import write_atomically
 
@@ -54,6 +55,11 @@ class Run(BaseModel):
         0, description="Judgements made in the session, from the server's call log; a cached verdict is none."
     )
     tool_calls: dict[str, int] = Field({}, description="Calls by tool, from the server's call log.")
+    cells_read: list[CellRead] = Field(
+        [], description="Each reading of a row of the taxonomy, in order, from the server's call log; a list is none."
+    )
+    no_power: str = Field("", description="Why no inputs can tell a wrong kernel: the run is then in no aggregate.")
+    algebraic: str = Field("", description="Work that a kernel may save by algebra: a speedup may be due to that.")
     turns: int = Field(0, description="Model calls; 0 for the builtin optimiser, which makes none.")
     prompt_tokens: int | None = None
     completion_tokens: int | None = None

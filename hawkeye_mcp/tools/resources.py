@@ -101,13 +101,15 @@ def _cells(server: MCPServer[App], settings: Settings) -> None:
     from hawkeye_mcp import taxonomy
     from hawkeye_mcp.tools import read_taxonomy_cell
 
+    shown = conditions.cells(settings.condition)
+
     def cell(tpu: str, row: str) -> str:
         try:
-            return read_taxonomy_cell.text(arguments.tpu(settings, tpu), row, "all")
+            return read_taxonomy_cell.text(arguments.tpu(settings, tpu), row, "all", shown)
         except (taxonomy.UnknownCell, ToolError) as error:
             raise ResourceNotFoundError(str(error)) from None
 
-    for found in taxonomy.rows(settings.tpu or DEFAULT_TPU):
+    for found in read_taxonomy_cell.rows(settings.tpu or DEFAULT_TPU, shown):
 
         def one(tpu: str = found.tpu, row: str = found.row) -> str:
             return cell(tpu, row)

@@ -4,7 +4,8 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from serving import connected, refusal, text
 
-from hawkeye_mcp import taxonomy
+from hawkeye_mcp import calllog, taxonomy
+from hawkeye_mcp.calllog import CellRead
 
 
 @pytest.mark.anyio
@@ -50,3 +51,35 @@ async def test_unknown_rows_and_parts_say_what_there_is(tmp_path: Path):
                 await client.read_resource(uri)
     assert "01_mxu_feed" in row
     assert "'all', 'guide', 'naive' or 'optimized'" in part
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("condition", ["taxonomy", "placebo"])
+async def test_what_was_read_is_in_the_call_log_in_order(tmp_path: Path, condition):
+    async with connected(tmp_path, condition=condition) as client:
+        await client.call_tool("read_taxonomy_cell", {})
+        await client.call_tool("read_taxonomy_cell", {"row": "05_fused_epilogue", "part": "guide"})
+        await client.call_tool("read_taxonomy_cell", {"row": "01_mxu_fed"})
+        await client.call_tool("read_taxonomy_cell", {"row": "01_mxu_feed"})
+        await client.read_resource("taxonomy://v5e/01_mxu_feed")
+        await client.read_resource("workload://8p_GEMM")
+        with pytest.raises(MCPError):
+            await client.read_resource("taxonomy://v5e/01_mxu_fed")
+        await client.call_tool("read_taxonomy_cell", {"row": "05_fused_epilogue", "part": "guide"})
+    lines = calllog.read(tmp_path / "log" / "calls.jsonl")
+    guide, whole = CellRead(row="05_fused_epilogue", part="guide"), CellRead(row="01_mxu_feed", part="all")
+    assert calllog.cells_read(lines) == [guide, whole, whole, guide]
+    assert [(line["uri"], line["outcome"]) for line in lines if line["event"] == "resource_read"] == [
+        ("taxonomy://v5e/01_mxu_feed", "ok"),
+        ("workload://8p_GEMM", "ok"),
+        ("taxonomy://v5e/01_mxu_fed", "protocol_error"),
+    ]
+
+
+@pytest.mark.anyio
+async def test_reading_a_line_of_a_menu_counts_too(tmp_path: Path):
+    async with connected(tmp_path, condition="menu") as client:
+        await client.call_tool("read_taxonomy_cell", {"row": "01_mxu_feed"})
+        await client.read_resource("taxonomy://v5e/01_mxu_feed")
+    lines = calllog.read(tmp_path / "log" / "calls.jsonl")
+    assert calllog.cells_read(lines) == [CellRead(row="01_mxu_feed", part="all")] * 2

@@ -2,8 +2,8 @@
 
 It shows that the loop runs with no key and no TPU: it reads the workload, writes a kernel if it knows the
 family, and tries block sizes guided by the profile, all through the same MCP tools as any agent. Where the
-server shows taxonomy cells it reads them and starts from the design they describe; without them it starts
-from a plainer one. That dependence is written down here by hand, so its results under different conditions
+server shows taxonomy cells it reads them and starts from the design that their headings name; where there are none, or
+their headings name none, it starts from a plainer one. That dependence is written down here by hand, so its results under different conditions
 test the plumbing and are no evidence that the taxonomy helps an agent.
 """
 
@@ -87,12 +87,14 @@ def read_statement(text: str) -> Problem:
 
 
 async def _read_cells(session: Session) -> Techniques:
-    """List the cells, read each guide, and note what is usable."""
+    """List the cells, read each guide, and note what is usable: from what the cells say, not from the rows' names."""
     listing = (await session.call("read_taxonomy_cell", {})).text
+    has_parts = "part" in session.tools["read_taxonomy_cell"].input_schema["properties"]
     headings = []
     for row in re.findall(r"^- (\w+):", listing, re.MULTILINE):
-        guide = (await session.call("read_taxonomy_cell", {"row": row, "part": "guide"})).text
-        headings.append(f"{row} {guide.partition(chr(10))[0]}".lower())
+        part = {"part": "guide"} if has_parts else {}
+        text = (await session.call("read_taxonomy_cell", {"row": row, **part})).text
+        headings.append(text.partition("\n")[0].replace(row, "").lower())
     return Techniques(
         fuse_tail=any("epilogue" in heading for heading in headings),
         large_blocks=any("mxu" in heading or "matrix unit" in heading for heading in headings),
