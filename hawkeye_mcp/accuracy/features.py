@@ -18,8 +18,8 @@ from hawkeye_mcp.accuracy.rows import Row
 def prepare(row: dict[str, Any]) -> dict[str, Any]:
     """{"artifact_b64", "kernels"}; of each kernel its plan, the kinds of its steps and the transfers at each step."""
     from hawkeye_mcp import artifact
-    from hawkeye_mcp.accuracy import kernels, variants
-    from hawkeye_mcp.profiler import mosaic, pipeline, transfers
+    from hawkeye_mcp.accuracy import kernels
+    from hawkeye_mcp.profiler import mosaic, pipeline, transfers, variants
 
     found = Row(**row)
     exported, known = kernels.program(found.file, found.spec, found.config, found.chip)
@@ -91,9 +91,8 @@ def _key(copy: Any, point: list[int], chip: str) -> str:
 def point(artifact_b64: str, tpu: str, kernel: int, branches: list[int], taken: list[bool], grid: list[int], without_masks: bool) -> dict[str, Any]:  # fmt: skip
     """Cycles of one kind of step of one kernel, alone, over a short grid."""
     from hawkeye_mcp import artifact
-    from hawkeye_mcp.accuracy import variants
     from hawkeye_mcp.judge.compiler import compile_exported
-    from hawkeye_mcp.profiler import hlo, mosaic
+    from hawkeye_mcp.profiler import hlo, mosaic, variants
     from hawkeye_mcp.profiler.cutout import cut_out
 
     program = artifact.read(base64.b64decode(artifact_b64))
@@ -113,9 +112,8 @@ def surroundings(artifact_b64: str, tpu: str) -> dict[str, Any]:
     """
     os.environ["LIBTPU_INIT_ARGS"] += " --xla_tpu_enable_offloading_copy_to_sparsecore=false"
     from hawkeye_mcp import artifact
-    from hawkeye_mcp.accuracy import variants
     from hawkeye_mcp.judge.compiler import compile_exported
-    from hawkeye_mcp.profiler import hlo, mosaic, static_profile
+    from hawkeye_mcp.profiler import hlo, mosaic, static_profile, variants
 
     program = artifact.read(base64.b64decode(artifact_b64))
     with program.context:

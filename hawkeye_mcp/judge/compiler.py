@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 from jax import export
 from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
 
 from hawkeye_mcp.accuracy.features import HANDLERS as ACCURACY
 from hawkeye_mcp.chips import CHIPS
+
+SEED = 0  # of the one draw whose integers steer kernels; public, as that draw is never verified
 
 
 @functools.cache
@@ -57,20 +60,64 @@ def compile_artifact(artifact_b64: str, tpu: str) -> dict[str, Any]:
     }
 
 
-def plan_kernels(artifact_b64: str, tpu: str) -> dict[str, Any]:
-    """The grids to profile of each Mosaic kernel of an artifact; nothing is compiled."""
+def plan_kernels(artifact_b64: str, tpu: str, steering: list[list[Any]] | None = None) -> dict[str, Any]:
+    """The grids to profile of each Mosaic kernel of an artifact; nothing is compiled.
+
+    steering: as `draw_steering` replies.
+    """
     from hawkeye_mcp import artifact
     from hawkeye_mcp.profiler import static_profile
 
-    return {"kernels": static_profile.plan_kernels(artifact.read(base64.b64decode(artifact_b64)), tpu)}
+    known = None
+    if steering is not None:
+        known = [[None if array is None else np.asarray(array, np.int64) for array in of] for of in steering]
+    return {"kernels": static_profile.plan_kernels(artifact.read(base64.b64decode(artifact_b64)), tpu, known)}
 
 
-def profile_point(artifact_b64: str, tpu: str, kernel: int, point: list[int]) -> dict[str, Any]:
-    """Cycles of one kernel of an artifact with one grid."""
+def draw_steering(artifact_b64: str, workload: str) -> dict[str, Any]:
+    """Of each kernel the integer arrays that it holds in SMEM, for one draw of the workload's inputs at full size.
+
+    Returns:
+        "steering": of each kernel one entry for each operand, a nested list or None; "drawn": whether a kernel's depend
+        on the inputs; "unknown": of each kernel why some are not known.
+    """
+    from hawkeye_mcp import artifact, workloads
+    from hawkeye_mcp.judge.verify import module_of
+    from hawkeye_mcp.profiler import mosaic, steering
+
+    program = artifact.read(base64.b64decode(artifact_b64))
+    found = steering.cut(program)
+    module, dims = module_of(workload), dict(workloads.find(workload).sizes["full"])
+
+    def draw(key: Any) -> list[Any]:
+        inputs = module.create_inputs(key, dims)
+        return [inputs[at] for at in found.inputs]  # XLA leaves out the others
+
+    arrays = jax.jit(found.exported.call)(*jax.jit(draw)(jax.random.key(SEED)))
+    with program.context:
+        calls = mosaic.mosaic_calls(program)
+        known: list[list[Any]] = [[None] * len(call.op.operands) for call in calls]
+    for (kernel, at), array in zip(found.operands, arrays, strict=True):
+        if (kernel, at) not in found.unknown:
+            known[kernel][at] = np.asarray(array).tolist()
+    return {
+        "steering": known,
+        "drawn": [any(kernel == number for kernel, _ in found.drawn) for number in range(len(calls))],
+        "unknown": [
+            [f"operand {at}: {why}" for (kernel, at), why in found.unknown.items() if kernel == number]
+            for number in range(len(calls))
+        ],
+    }
+
+
+def profile_point(
+    artifact_b64: str, tpu: str, kernel: int, point: list[int], kind: Any = None
+) -> dict[str, Any]:
+    """Cycles of one kernel of an artifact with one grid, all steps of one kind."""
     from hawkeye_mcp import artifact
     from hawkeye_mcp.profiler import static_profile
 
-    return static_profile.profile_point(artifact.read(base64.b64decode(artifact_b64)), tpu, kernel, point)
+    return static_profile.profile_point(artifact.read(base64.b64decode(artifact_b64)), tpu, kernel, point, kind)
 
 
 def profile_around(artifact_b64: str, tpu: str) -> dict[str, Any]:
@@ -132,14 +179,16 @@ def warm(tpu: str) -> dict[str, Any]:
     return {}
 
 
-def count_point(artifact_b64: str, tpu: str, kernel: int, point: list[int]) -> dict[str, Any]:
+def count_point(
+    artifact_b64: str, tpu: str, kernel: int, point: list[int], kind: Any = None
+) -> dict[str, Any]:
     """Cycles of one kernel of an artifact with one grid, and what it does in them; only in a "walker" or "tracer", which
     dump executed bundles."""
     from hawkeye_mcp import artifact
     from hawkeye_mcp.profiler import counting
 
     program = artifact.read(base64.b64decode(artifact_b64))
-    return counting.count_point(program, tpu, kernel, point, Path(os.environ["TMPDIR"]))
+    return counting.count_point(program, tpu, kernel, point, Path(os.environ["TMPDIR"]), kind=kind)
 
 
 def fidelity_names() -> dict[str, Any]:
@@ -160,6 +209,7 @@ HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
     "count_point": count_point,
     "compile": compile_artifact,
     "plan": plan_kernels,
+    "draw_steering": draw_steering,
     "profile_point": profile_point,
     "profile_around": profile_around,
     "compile_baseline": compile_baseline,

@@ -11,6 +11,7 @@ import anyio
 from hawkeye_mcp.evaluation import OpTime, Timing
 from hawkeye_mcp.judge import hints
 from hawkeye_mcp.judge.baseline import Baseline, Baselines
+from hawkeye_mcp.judge.plans import plans
 from hawkeye_mcp.judge.reason import reason, some
 from hawkeye_mcp.judge.verdict import Verdict, first_line
 from hawkeye_mcp.judge.work import Work
@@ -27,7 +28,7 @@ NEGLIGIBLE = 0.003
 # longer ones only if they prove to take no longer than so many cycles.
 COUNTED_STEPS = 256
 COUNTED_CYCLES = 600_000
-LIMITS_S = {"compile": 180.0, "plan": 60.0, "predict": 240.0, "whole": 120.0, "around": 120.0, "count": 240.0}
+LIMITS_S = {"compile": 180.0, "predict": 240.0, "whole": 120.0, "around": 120.0, "count": 240.0}
 
 
 @dataclass
@@ -161,11 +162,10 @@ class Predictor:
         """Each kernel's plan with its cycles over the whole grid (None where the profile is unavailable)."""
         artifact = {"artifact_b64": work.artifacts["full"]["tpu"], "tpu": work.tpu}
         try:
-            reply = await self._pools["profiler"].call("plan", LIMITS_S["plan"], **artifact)
-        except (WorkerDied, WorkerTimeout, WorkerError) as error:  # a kernel such as none of its readers expects
+            kernels = await plans(self._pools["profiler"], work)
+        except (WorkerDied, WorkerTimeout, WorkerError) as error:
             doubts.notes.append(f"static profile unavailable: {reason(error)}")
             return []
-        kernels: list[dict[str, Any]] = reply["kernels"]
         faults: list[list[Exception]] = [[] for _ in kernels]
 
         async def profile(kernel: dict[str, Any], number: int, at: int) -> None:
@@ -175,7 +175,7 @@ class Predictor:
                 return
             try:
                 reply = await self._pools["profiler"].call(
-                    "profile_point", LIMITS_S["predict"], **artifact, kernel=number, point=point
+                    "profile_point", LIMITS_S["predict"], **artifact, kernel=number, point=point, **_kind(kernel, at)
                 )
                 kernel["point_cycles"][at] = reply["cycles"]
             except (WorkerDied, WorkerTimeout, WorkerError) as error:
@@ -197,7 +197,8 @@ class Predictor:
                 for at in sorted(range(len(steps)), key=steps.__getitem__, reverse=True):
                     tasks.start_soon(profile, kernel, number, at)
         for number, kernel in enumerate(kernels):
-            if any(isinstance(fault, WorkerDied) for fault in faults[number]) and len(kernel["points"]) > 1:
+            died = any(isinstance(fault, WorkerDied) for fault in faults[number])
+            if died and len(kernel["points"]) > 1 and not any(kernel.get("kinds") or ()):
                 await self._whole_instead(kernel, number, artifact, doubts)
             known = [cycles for cycles in kernel["point_cycles"] if cycles is not None]
             whole = bool(known) and len(known) == len(kernel["points"])
@@ -233,6 +234,7 @@ class Predictor:
                 tpu=work.tpu,
                 kernel=number,
                 point=kernel["points"][at],
+                **_kind(kernel, at),
             )
         except (WorkerDied, WorkerTimeout, WorkerError) as error:
             kernel["uncounted"] = reason(error)
@@ -350,7 +352,7 @@ class Predictor:
                 )
             if kernel["window_bytes"] is None:  # blocks that depend on data, which the notes say already
                 sized = False
-            elif run.counts["unsized_transfers"]:
+            elif run.counts["unsized_transfers"] and not kernel.get("moved_bytes"):
                 sized = False
                 work.timing.notes.append(
                     f"kernel {kernel['name']}: the sizes of some transfers are computed at run time, so there are no"
@@ -374,6 +376,12 @@ class Predictor:
             "stall_cycles": counters["stall_cycles"].total,
             "spills": counters["vector_spills"].total,
         }
+
+
+def _kind(kernel: dict[str, Any], at: int) -> dict[str, Any]:
+    """What to ask of a point beside its grid: the kind of its steps, if the kernel has several."""
+    kind = (kernel.get("kinds") or [None] * len(kernel["points"]))[at]
+    return {"kind": kind} if kind else {}
 
 
 def _floor_us(work: Work, kernels: list[dict[str, Any]]) -> tuple[float, str]:

@@ -17,6 +17,7 @@ from hawkeye_mcp.profiler.addresses import Addresses
 from hawkeye_mcp.profiler.cutout import cut_out
 from hawkeye_mcp.profiler.mosaic import MosaicCall, mosaic_calls
 from hawkeye_mcp.profiler.static_profile import matmul_flops, split_axis
+from hawkeye_mcp.profiler.step_kinds import Kind, of_kind
 
 # A dump beyond this, about 800,000 executed bundles, ends libtpu's process, and with it the look but not the prediction.
 LARGEST_DUMP_BYTES = 384 << 20
@@ -27,13 +28,20 @@ class Uncounted(Exception):
 
 
 def count_point(
-    program: Program, tpu: str, kernel: int, point: list[int], dump: Path, source: str = KERNEL_FILE
+    program: Program,
+    tpu: str,
+    kernel: int,
+    point: list[int],
+    dump: Path,
+    source: str = KERNEL_FILE,
+    kind: Kind | None = None,
 ) -> dict[str, Any]:
     """Cycles that the static profile predicts for one kernel, alone, with one grid, and what it does in them.
 
     Args:
         dump: where this process's libtpu writes.
         source: the kernel file as the artifact names it.
+        kind: the kind of its steps, None for the kernel as it is.
 
     Returns:
         "cycles" and "vmem_bytes", None where unknown; "look" (read by `totals.run`), or None and "note", which says why.
@@ -42,7 +50,7 @@ def count_point(
     llo.clear(dump)
     try:
         with program.context:
-            call = mosaic_calls(program)[kernel]
+            call = of_kind(mosaic_calls(program)[kernel], kind)
             compiled = compile_exported(cut_out(call, [point]), tpu)
             (op,) = (op for op in hlo.ops(compiled.as_text()) if op.mosaic and op.point is not None)
             reply: dict[str, Any] = {"cycles": op.profile_cycles, "vmem_bytes": op.vmem_bytes, "look": None, "note": ""}

@@ -30,8 +30,8 @@ _DTYPES = {
 
 def cut_out(call: MosaicCall, grids: Sequence[Sequence[int]]) -> export.Exported:
     """A program whose inputs are the kernel's operands and whose outputs are its results, once for each grid."""
-    shapes = [_aval(value.type) for value in call.op.operands]
-    results = [_aval(value.type) for value in call.op.results]
+    shapes = [aval(value.type) for value in call.op.operands]
+    results = [aval(value.type) for value in call.op.results]
 
     def carrier(*operands: jax.Array) -> list[jax.Array]:
         return [jnp.zeros(r.shape, r.dtype) for _ in grids for r in results]
@@ -54,6 +54,6 @@ def cut_out(call: MosaicCall, grids: Sequence[Sequence[int]]) -> export.Exported
         return dataclasses.replace(exported, mlir_module_serialized=_export._module_to_bytecode(module))
 
 
-def _aval(kind: ir.Type) -> jax.ShapeDtypeStruct:
+def aval(kind: ir.Type) -> jax.ShapeDtypeStruct:
     tensor = ir.RankedTensorType(kind)
     return jax.ShapeDtypeStruct(tuple(tensor.shape), jnp.dtype(_DTYPES[str(tensor.element_type)]))

@@ -77,6 +77,20 @@ def steps(call: MosaicCall, known: Known = None) -> Steps:
     return Steps(read_bytes, reads, written_bytes, writes)
 
 
+def window_bytes(call: MosaicCall, known: Known = None) -> list[int]:
+    """Bytes that the pipeline moves for each window over the grid. Raises DataDependent as `steps`."""
+    points = points_of(call.grid)
+    n = len(points[0]) if points else 1
+    moved_bytes = []
+    for window in call.windows:
+        elements = 0
+        if window.space in ("vmem", "smem"):
+            size, moved = _blocks(call, window, points, n, known)
+            elements = int(size[moved].sum())
+        moved_bytes.append(elements * window.item_bits // 8)
+    return moved_bytes
+
+
 def _blocks(
     call: MosaicCall, window: Window, points: list[np.ndarray], n: int, known: Known
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -125,7 +139,9 @@ class Scalars:
         arguments = list(block.arguments)
         self._values: dict[Any, np.ndarray] = dict(zip(arguments[:axes], points, strict=False))
         self._arrays = {
-            argument: array for argument, array in zip(arguments[axes:], known or (), strict=False) if array is not None
+            argument: array
+            for argument, array in zip(arguments[axes:], known or (), strict=False)
+            if array is not None and array.size
         }
 
     def get(self, value: Any) -> np.ndarray | None:
@@ -151,7 +167,12 @@ class Scalars:
             array, *indices = list(op.operands)
             at = [self._values.get(index) for index in indices]
             if array in self._arrays and all(index is not None for index in at):
-                self._values[result] = np.asarray(self._arrays[array], np.int64)[tuple(at)]
+                held = self._arrays[array]
+                # what is read beyond the end, as of a step after the last, is used by no kernel that is right
+                within = [
+                    np.clip(index, 0, n - 1) for index, n in zip(at, held.shape, strict=True) if index is not None
+                ]
+                self._values[result] = np.asarray(held[tuple(within)], np.int64)
             return
         operands = [self._values.get(operand) for operand in op.operands]
         if name.startswith("arith.") and operands and all(operand is not None for operand in operands):
@@ -161,13 +182,13 @@ class Scalars:
                 return
 
 
-def summary(call: MosaicCall, cores: int) -> dict[str, Any] | None:
+def summary(call: MosaicCall, cores: int, known: Known = None) -> dict[str, Any] | None:
     """How many steps share their time with how much traffic, as `timing.Pipeline` takes it; None if that is not known.
 
     Cores that share a grid are taken to walk their parts of it side by side: a step of each moves what all do.
     """
     try:
-        found = steps(call)
+        found = steps(call, known)
     except DataDependent:
         return None
     return {

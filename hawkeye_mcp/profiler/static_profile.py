@@ -18,13 +18,18 @@ from jax.experimental.pallas import tpu as pltpu
 from hawkeye_mcp.artifact import Program, operations
 from hawkeye_mcp.chips import CHIPS
 from hawkeye_mcp.judge.compiler import compile_exported
-from hawkeye_mcp.profiler import effort, hlo, pipeline, sampling, transfers
+from hawkeye_mcp.profiler import effort, hlo, pipeline, sampling, step_kinds, transfers
 from hawkeye_mcp.profiler.cutout import POINT, cut_out
 from hawkeye_mcp.profiler.long_loop import LongLoop, long_loop
 from hawkeye_mcp.profiler.mosaic import DataDependent, MosaicCall, item_bits, mosaic_calls
 from hawkeye_mcp.profiler.operands import anatomy
+from hawkeye_mcp.profiler.pipeline import Known
 from hawkeye_mcp.profiler.regularity import DATA, axes_of_window, regularity
 from hawkeye_mcp.profiler.shortening import with_grid
+from hawkeye_mcp.profiler.steering import steering_operands
+from hawkeye_mcp.profiler.step_kinds import Kind, of_kind
+
+Steering = Sequence[Known]
 
 
 @functools.cache
@@ -129,48 +134,72 @@ def split_axis(call: MosaicCall) -> int | None:
     return None
 
 
-def plan_kernels(program: Program, tpu: str) -> list[dict[str, Any]]:
+def plan_kernels(program: Program, tpu: str, steering: Steering | None = None) -> list[dict[str, Any]]:
     """One entry for each Mosaic kernel: what to profile of it, how to add that up, and what crosses HBM.
 
+    steering: of each kernel the integer arrays that it holds in SMEM, as far as they are known.
+
     window_bytes: of each operand and result, None if unknown. own_hbm_bytes: moved to and from scratch in HBM.
-    pipeline: what moves during each step, None if unknown.
-    lower_bound: the notes say why its time cannot be told exactly.
+    pipeline: what moves during each step, None if unknown. kinds: of each point the kind of its steps, None for the
+    kernel as it is. moved_bytes: read and written by the pipeline, where that follows from steering alone.
+    lower_bound: the notes say why its time cannot be told exactly. steered: whether arrays in SMEM would tell.
     """
-    found = []
     with program.context:
-        for call in mosaic_calls(program):
-            plan, reasons = sampling.Plan((), ()), []
-            if call.dynamic_grid:
-                reasons.append("its grid is computed at run time and cannot be predicted")
-            else:
-                plan, reasons = plan_for(call, tpu)
-            moved: list[int] | None = None
-            own_hbm_bytes = 0
-            try:
-                moved = [0] * call.prefetched + call.window_bytes()
-                if call.moves_by_hand:
-                    *by_hand, own_hbm_bytes = transfers.transferred_bytes(call)
-                    moved = [a + b for a, b in zip(moved, by_hand, strict=True)]
-            except DataDependent as reason:
-                reasons.append(f"HBM traffic unknown, {reason}")
-            found.append(
-                {
-                    "name": call.name,
-                    "grid": list(call.grid),
-                    "calls": call.calls,
-                    "points": [list(point) for point in plan.points],
-                    "weights": list(plan.weights),
-                    "window_bytes": moved,
-                    "own_hbm_bytes": own_hbm_bytes,
-                    "pipeline": pipeline.summary(call, CHIPS[tpu].cores) if moved is not None else None,
-                    "anatomy": anatomy(call, moved).model_dump(),
-                    "moves_by_hand": call.moves_by_hand,
-                    "eight_bit_matmul": _eight_bit_matmul(call),
-                    "lower_bound": bool(reasons),
-                    "notes": [f"kernel {call.name}: {reason}" for reason in reasons],
-                }
-            )
-    return found
+        return [
+            _planned(call, tpu, steering[number] if steering else None)
+            for number, call in enumerate(mosaic_calls(program))
+        ]
+
+
+def _planned(call: MosaicCall, tpu: str, known: Known) -> dict[str, Any]:
+    plan, kinds, reasons = sampling.Plan((), ()), list[Kind | None](), list[str]()
+    if call.dynamic_grid:
+        reasons.append("its grid is computed at run time and cannot be predicted")
+    else:
+        plan, reasons = plan_for(call, tpu)
+        kinds = [None] * len(plan.points)
+    steered = bool(reasons) and not call.dynamic_grid and bool(steering_operands(call))
+    by_values = False
+    if steered and known is not None:
+        try:
+            plan, kinds = step_kinds.plan(call, known, lambda copy: plan_for(copy, tpu)[0])
+            reasons, by_values = [], True
+        except DataDependent as reason:
+            reasons.append(f"the values in SMEM do not tell: {reason}")
+    moved: list[int] | None = None
+    own_hbm_bytes = 0
+    try:
+        windows = pipeline.window_bytes(call, known) if by_values else call.window_bytes()
+        moved = [0] * call.prefetched + windows
+        if call.moves_by_hand:
+            *by_hand, own_hbm_bytes = transfers.transferred_bytes(call)
+            moved = [a + b for a, b in zip(moved, by_hand, strict=True)]
+    except DataDependent as reason:
+        moved = None
+        reasons.append(f"HBM traffic unknown, {reason}")
+    crossed = None
+    if by_values and not call.moves_by_hand:
+        found = pipeline.steps(call, known)
+        crossed = [int(found.read_bytes.sum()), int(found.written_bytes.sum())]
+    summary = pipeline.summary(call, CHIPS[tpu].cores, known if by_values else None) if moved is not None else None
+    return {
+        "name": call.name,
+        "grid": list(call.grid),
+        "calls": call.calls,
+        "points": [list(point) for point in plan.points],
+        "weights": list(plan.weights),
+        "kinds": kinds,
+        "window_bytes": moved,
+        "own_hbm_bytes": own_hbm_bytes,
+        "moved_bytes": crossed,
+        "pipeline": summary,
+        "anatomy": anatomy(call, moved).model_dump(),
+        "moves_by_hand": call.moves_by_hand,
+        "eight_bit_matmul": _eight_bit_matmul(call),
+        "steered": steered,
+        "lower_bound": bool(reasons),
+        "notes": [f"kernel {call.name}: {reason}" for reason in reasons],
+    }
 
 
 def _eight_bit_matmul(call: MosaicCall) -> bool:
@@ -183,10 +212,15 @@ def _eight_bit_matmul(call: MosaicCall) -> bool:
     )
 
 
-def profile_point(program: Program, tpu: str, kernel: int, point: list[int]) -> dict[str, Any]:
-    """Cycles that the static profile predicts for one kernel, alone, with one grid; None if it predicts none."""
+def profile_point(
+    program: Program, tpu: str, kernel: int, point: list[int], kind: Kind | None = None
+) -> dict[str, Any]:
+    """Cycles that the static profile predicts for one kernel, alone, with one grid; None if it predicts none.
+
+    kind: the kind of its steps, None for the kernel as it is.
+    """
     with program.context:
-        call = mosaic_calls(program)[kernel]
+        call = of_kind(mosaic_calls(program)[kernel], kind)
         compiled = compile_exported(cut_out(call, [point]), tpu)
         (op,) = (op for op in hlo.ops(compiled.as_text()) if op.mosaic and op.point is not None)
     return {"cycles": op.profile_cycles, "vmem_bytes": op.vmem_bytes}

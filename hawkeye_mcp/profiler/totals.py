@@ -65,6 +65,8 @@ def run(plan: Mapping[str, Any], calls: int, source: str) -> Run | None:
         name: last["cores"] * value
         for name, value in _summed((weight, look["counts"]) for weight, look in seen).items()
     }
+    if plan.get("moved_bytes"):  # the profile does not know which blocks move where values in SMEM decide that
+        counts["hbm_read_bytes"], counts["hbm_written_bytes"] = map(float, plan["moved_bytes"])
     stalls = _scaled(_summed((weight, look["stalls"]) for weight, look in seen), cycles - issued)
     places = _scaled(_summed((weight, {place: n for place, n, _ in look["places"]}) for weight, look in seen), cycles)
     waits = _summed((weight, {place: n for place, _, n in look["places"]}) for weight, look in seen)

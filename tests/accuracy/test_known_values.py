@@ -13,9 +13,9 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 from hawkeye_mcp import artifact
-from hawkeye_mcp.accuracy import variants
 from hawkeye_mcp.accuracy.known_values import specialise
 from hawkeye_mcp.candidate import tracer
+from hawkeye_mcp.profiler import variants
 from hawkeye_mcp.profiler.mosaic import MosaicCall, body_operations, mosaic_calls
 
 SIZES = np.array([3, 0, 2], np.int32)
