@@ -8,6 +8,8 @@ from fake_judge import FakeJudge
 from hawkeye_bench import driver
 from hawkeye_bench.agents.builtin import BuiltinOptimiser
 
+from hawkeye_mcp import taxonomy
+
 
 async def play(out, workload, condition, **changed):
     run = await driver.run_one(
@@ -55,6 +57,17 @@ async def test_it_reads_the_cells_where_there_are_some_and_starts_from_what_they
     assert (folder / "workspace" / "kernel_1.py").read_text().count("pl.pallas_call(") == 1
     assert (run.status, run.evaluations) == ("correct", 1)
     assert run.tool_calls["evaluate_kernel"] == 1  # it does not ask for what it has no budget for
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("condition", "kernels"), [("placebo", 2), ("menu", 1)])
+async def test_it_learns_from_what_cells_say_and_not_from_the_names_of_their_rows(tmp_path, condition, kernels):
+    run, folder, _ = await play(tmp_path, "41k_Gemm_Add_ReLU", condition, max_evaluations=1)
+    rows = [cell.row for cell in taxonomy.rows("v5e")]
+    part = "all" if condition == "menu" else "guide"
+    assert [(read.row, read.part) for read in run.cells_read] == [(row, part) for row in rows]
+    assert (folder / "workspace" / "kernel_1.py").read_text().count("pl.pallas_call(") == kernels
+    assert run.condition == condition
 
 
 @pytest.mark.anyio

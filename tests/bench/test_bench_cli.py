@@ -12,12 +12,14 @@ from rich.console import Console
 from small_workloads import write
 from typer.testing import CliRunner
 
+from hawkeye_mcp.calllog import CellRead
+
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--agent", "nobody"], "minimal"),
-        (["--condition", "some"], "none, taxonomy, pool, full"),
+        (["--condition", "some"], "none, taxonomy, pool, full, placebo, menu"),
         (["--tpu", "v3"], "v5e, v5p, v6e, 7x"),
         (["--workloads", "8p_GEMM,99x"], "There is no workload '99x'"),
         (["--model", "gpt"], "--base-url"),
@@ -148,10 +150,10 @@ def test_what_is_kept_in_the_folder_is_what_was_shown(tmp_path):
     report.keep(tmp_path, runs)
     table = (tmp_path / "summary.md").read_text().splitlines()
     assert table[:4] == [
-        "| workload | condition | status | speedup over XLA | evaluations |",
-        "|---|---|---|---:|---:|",
-        "| a #2 | none | correct | 0.500x predicted | 4 |",
-        "| a #2 | taxonomy | correct | 1.000x predicted | 4 |",
+        "| workload | condition | status | speedup over XLA | evaluations | cells read |",
+        "|---|---|---|---:|---:|---:|",
+        "| a #2 | none | correct | 0.500x predicted | 4 | - |",
+        "| a #2 | taxonomy | correct | 1.000x predicted | 4 | 0 |",
     ]
     assert "- taxonomy/none on a: 2.000" in table
     assert "- a none: a|b c" in table
@@ -170,3 +172,90 @@ def test_a_speedup_over_a_floor_is_shown_as_at_least_that():
     assert ">= 1.500x predicted" in said
     assert "the speedup is at least this large" in " ".join(said.split())
     assert ">=" not in shown(RUNS)
+
+
+# --- what was read
+
+
+def reads(*named):
+    return [CellRead(row=row, part=part) for row, part in (name.split() for name in named)]
+
+
+def test_reads_are_counted_by_condition_row_and_part():
+    found = [
+        outcome("a", "none", 0.5),
+        outcome(
+            "a", "taxonomy", 1.0, cells_read=reads("01_mxu_feed guide", "05_fused_epilogue all", "01_mxu_feed guide")
+        ),
+        outcome("b", "taxonomy", 1.0, cells_read=reads("01_mxu_feed guide", "01_mxu_feed naive")),
+        outcome("a", "placebo", 1.0, cells_read=reads("01_mxu_feed guide")),
+        outcome("a", "menu", 1.0),
+    ]
+    assert report.summarise(found).cells_read == {
+        "taxonomy": {"01_mxu_feed guide": 3, "01_mxu_feed naive": 1, "05_fused_epilogue all": 1},
+        "placebo": {"01_mxu_feed guide": 1},
+        "menu": {},
+    }
+    said = " ".join(shown(found).split())
+    assert "Cells read under taxonomy: 5, of them 01_mxu_feed guide 3x, 01_mxu_feed naive 1x, 05_fused_epi" in said
+    assert "Cells read under placebo: 1, of them 01_mxu_feed guide 1x." in said
+    assert "Cells read under menu: none." in said
+    assert "Cells read under none" not in said
+    assert [row.split("|")[-2].strip() for row in report.markdown(report.summarise(found)).splitlines()[2:7]] == [
+        *("-", "3", "2", "1", "0")
+    ]
+
+
+def test_only_the_cells_read_most_are_named():
+    many = reads(*(f"{number:02}_row guide" for number in range(9)), "08_row guide")
+    said = " ".join(shown([outcome("a", "full", 1.0, cells_read=many)]).split())
+    assert "Cells read under full: 10, of them 08_row guide 2x, 00_row guide 1x" in said
+    assert "03_row guide 1x, 4 others." in said
+
+
+# --- the controls, and workloads that say something of themselves
+
+
+def test_the_taxonomy_is_compared_with_each_control_too():
+    controls = [outcome("a", "placebo", 0.8), outcome("a", "menu", 0.5), outcome("b", "menu", None)]
+    found = report.summarise([run.model_copy(update={"model": "some-model"}) for run in [*RUNS, *controls]])
+    assert found.over_controls == {"placebo": {"a": pytest.approx(1.25)}, "menu": {"a": pytest.approx(2.0)}}
+    assert found.paired_ratios == pytest.approx({"a": 2.0, "b": 8.0})
+    assert "taxonomy/placebo on a: 1.250" in found.remarks
+    assert "taxonomy/menu on a: 2.000" in found.remarks
+    assert report.summarise(RUNS).over_controls == {}
+
+
+def test_a_workload_without_power_is_in_no_aggregate_and_stands_apart():
+    why = "every pixel is constant\nby construction"
+    weak = [
+        outcome("w", "none", 1.0, no_power=why, model="some-model"),
+        outcome("w", "taxonomy", 90.0, no_power=why, model="some-model", cells_read=reads("01_mxu_feed guide")),
+        outcome("w", "placebo", 9.0, no_power=why, model="some-model"),
+    ]
+    runs = [*(run.model_copy(update={"model": "some-model"}) for run in RUNS), *weak]
+    found = report.summarise(runs)
+    assert (found.paired_ratios, found.geometric_mean) == (pytest.approx({"a": 2.0, "b": 8.0}), pytest.approx(4.0))
+    assert (found.over_controls, found.cells_read["taxonomy"]) == ({}, {})
+    assert found.apart == {"w": why}
+    assert len(found.runs) == len(RUNS) + 3
+    lines = report.markdown(found).splitlines()
+    apart = lines.index("Runs in no aggregate:")
+    assert [line.split("|")[1].strip() for line in lines[2:8]] == ["a", "a", "b", "b", "c", "c"]
+    assert lines[apart + 4] == "| w | none | correct | 1.000x predicted | 4 | - |"
+    assert "- In no aggregate: w. every pixel is constant by construction" in lines
+    said = shown(runs)
+    assert said.index("Runs in no aggregate") > said.index("Runs")
+    assert "Runs in no aggregate" not in shown(RUNS)
+    assert "Runs\n" not in shown(weak), "no empty table"
+
+
+def test_a_speedup_that_algebra_may_give_is_named_so():
+    saved = [outcome("a", "none", 3.0, algebraic="a sum first"), outcome("a", "taxonomy", 6.0, algebraic="a sum first")]
+    said = " ".join(shown(saved).split())
+    assert "3.000x predicted, algebraic" in said
+    assert "algebraic: a speedup on a may be due to algebra. a sum first" in said
+    assert "taxonomy/none on a: 2.000 (algebraic)" in said
+    assert "3.000x predicted, algebraic" in report.line(saved[0])
+    assert "algebraic" not in shown(RUNS)
+    assert "algebraic" not in report.line(outcome("a", "none", None, algebraic="a sum first"))

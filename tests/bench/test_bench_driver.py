@@ -11,7 +11,7 @@ from fake_judge import FakeJudge
 from hawkeye_bench import driver, runs
 from hawkeye_bench.agents.session import connect
 
-from hawkeye_mcp import calllog
+from hawkeye_mcp import calllog, workloads
 from hawkeye_mcp.tools.answering import LONGEST_WAIT_S, PATIENT_CLIENTS
 from hawkeye_mcp.versions import versions
 
@@ -84,6 +84,58 @@ async def test_conditions_alternate_and_a_finished_run_is_never_done_again(tmp_p
 
     assert (await all_runs(both, agent, tmp_path))[0] == []
     assert agent.worked_on == order
+
+
+@pytest.mark.anyio
+async def test_a_run_keeps_what_was_read_in_order(tmp_path):
+    class Reading(ScriptedAgent):
+        async def run(self, task, emit):
+            async with connect(task, emit) as session:
+                if "read_taxonomy_cell" in session.tools:
+                    parts = session.tools["read_taxonomy_cell"].input_schema["properties"]
+                    for row, part in (
+                        ("", "all"),
+                        ("05_fused_epilogue", "guide"),
+                        ("01_mxu_feed", "all"),
+                        ("no", "all"),
+                    ):
+                        asked = {"row": row, "part": part} if "part" in parts else {"row": row}
+                        await session.call("read_taxonomy_cell", asked)
+            return "finished"
+
+    conditions = ["none", "placebo", "taxonomy", "menu"]
+    outcomes, _ = await all_runs(plan(conditions=conditions), Reading(), tmp_path)
+    assert [(run.condition, [f"{read.row} {read.part}" for read in run.cells_read]) for run in outcomes] == [
+        ("none", []),
+        ("placebo", ["05_fused_epilogue guide", "01_mxu_feed all"]),
+        ("taxonomy", ["05_fused_epilogue guide", "01_mxu_feed all"]),
+        ("menu", ["05_fused_epilogue all", "01_mxu_feed all"]),
+    ]
+    assert runs.finished(tmp_path / "8p_GEMM/placebo/1").cells_read == outcomes[1].cells_read
+    for condition in ("placebo", "menu"):
+        workspace = (tmp_path / "8p_GEMM" / condition / "1" / "workspace").resolve()
+        assert condition not in str(workspace.relative_to(tmp_path))
+
+
+@pytest.mark.anyio
+async def test_a_run_says_what_its_workload_says_of_itself(tmp_path):
+    weak, saved = "26k_BMM_InstanceNorm_Sum_ResidualAdd_Multiply", "21k_Gemm_Divide_Sum_Scaling"
+    outcomes, _ = await all_runs(plan(workloads=[weak, saved, "8p_GEMM"]), ScriptedAgent(), tmp_path)
+    assert [(bool(run.no_power), bool(run.algebraic)) for run in outcomes] == [
+        (True, False),
+        (False, True),
+        (False, False),
+    ]
+    assert outcomes[0].no_power == workloads.load(weak).no_power
+    assert outcomes[1].algebraic == workloads.load(saved).algebraic
+
+
+def test_the_agent_is_told_the_same_under_placebo_as_under_the_taxonomy():
+    assert driver.prompt(plan(), "8p_GEMM", "placebo") == driver.prompt(plan(), "8p_GEMM", "taxonomy")
+    menu = driver.prompt(plan(), "8p_GEMM", "menu")
+    assert "read_taxonomy_cell" in menu
+    assert "naive" not in menu
+    assert "guide" not in menu
 
 
 @pytest.mark.anyio
