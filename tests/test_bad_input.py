@@ -60,6 +60,7 @@ CASES = [
     Case("forged_nesting", "trace_error", "ended by itself with exit code 0", "without os._exit or ctypes"),
     Case("vmem_overflow", "compile_error", "Ran out of memory|CompileTimeScopedVmemOom", "use smaller blocks"),
     Case("misaligned_block", "compile_error", "block shape (Blocked(block_size=12)", "divisible by 8 and 128"),
+    Case("unaligned_copy", "compile_error", "must be aligned to tiles", "not provably aligned"),
     Case("nan_output", "incorrect", "is nan at [0, 0, 0] where", "compare the worst element"),
     Case("zero_output", "incorrect", "is all zeros: it does not depend on the inputs", "compare the worst element"),
     Case("plain_xla", "rejected", "no Mosaic kernel in the artifact: it is plain XLA", WORK),

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax import export
+from jax._src.pallas.mosaic.error_handling import MosaicError
 from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
 
@@ -44,7 +45,7 @@ def compile_artifact(artifact_b64: str, tpu: str) -> dict[str, Any]:
     device(tpu)  # what fails here is no fault of the artifact
     try:
         compiled = compile_exported(static_profile.numbered(program), tpu)
-    except (jax.errors.JaxRuntimeError, ValueError, NotImplementedError, TypeError) as error:
+    except (jax.errors.JaxRuntimeError, MosaicError, ValueError, NotImplementedError, TypeError) as error:
         return {"compiler": f"{error}"}
     memory = compiled.memory_analysis()
     text, unread = "", ""

@@ -22,7 +22,7 @@ _HINTS: tuple[tuple[str, str], ...] = (
         "This chip's MXU does not take that operand type: use bfloat16, or int8 where it exists.",
     ),
     (
-        r"E2003|UnprovenMemoryAccessAlignment|[Uu]nproven.*align",
+        r"E2003|UnprovenMemoryAccessAlignment|[Uu]nproven.*align|aligned to tiles",
         "A dynamic index is not provably aligned: use pl.multiple_of, aligned starts, or a mask.",
     ),
     (
