@@ -29,6 +29,7 @@ from hawkeye_mcp.workloads import Workload, find
 AT_ONCE = 2
 LEAST_FLOOR_US = 50.0  # below, what a cell shows is launch cost and DMA latency
 FACTS_LIMIT_S = 60.0
+QUOTED_WITHIN = 0.05  # what a guide quotes is rounded
 _JUDGING = ("candidate", "judge", "profiler", "taxonomy_check")  # packages that a result depends on
 # A cell's kernel is named as in its guide; the judge takes what is named like this.
 _ENTRY = "\n\nworkload = kernel\n"
@@ -100,6 +101,8 @@ async def _verify(judge: Judge, tpu: str, row: str, facts: Mapping[str, Any], sc
     for name, text in zip(KERNELS, (cell.naive_kernel, cell.optimized_kernel), strict=True):
         await _look(judge, looked[name], text + _ENTRY, problem, second, tpu)
     problems = [f"{name}: {problem}" for name in KERNELS for problem in looked[name].problems]
+    told = source.params(row, tpu)
+    problems += [said for name in KERNELS if (seen := looked[name].profile) for said in misquoted(told, name, seen)]
     return _judged(cell, looked["naive"], looked["optimized"], problems, time.monotonic() - start)
 
 
@@ -198,6 +201,31 @@ def value(profile: Profile, name: str) -> float | None:
             known = profile.vmem_bytes if name == "vmem_bytes" else profile.hbm_bytes
             return None if known is None else float(known)
     return None
+
+
+def misquoted(params: Mapping[str, Any], name: str, profile: Profile) -> list[str]:
+    """Parameters such as naive_us or optimized_hbm_bytes, which a guide quotes, that are not what the profile says.
+
+    name: of the kernel that the profile is of. A parameter is a number, or a text such as "1,234" or "2.5 million".
+    """
+    found = []
+    for param, quoted in params.items():
+        kernel, _, figure = param.partition("_")
+        if kernel != name:
+            continue
+        known = profile.predicted_us if figure == "us" else value(profile, figure)
+        if known is not None and not math.isclose(_number(quoted), known, rel_tol=QUOTED_WITHIN, abs_tol=0.5):
+            found.append(f"cell.toml quotes {param} = {quoted}; the profile says {known:.4g}")
+    return found
+
+
+def _number(quoted: Any) -> float:
+    """Not a number for what no profile could bear out."""
+    amount, _, scale = str(quoted).replace(",", "").partition(" ")
+    try:
+        return float(amount) * {"": 1.0, "million": 1e6}[scale]
+    except (ValueError, KeyError):
+        return math.nan
 
 
 def _unmoved(found: Figure) -> str:

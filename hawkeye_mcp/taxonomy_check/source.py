@@ -185,13 +185,17 @@ def _json(value: Any, depth: int = 0) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def params(row: str, tpu: str) -> dict[str, Any]:
+    """What cell.toml gives its templates on one chip."""
+    found = load(row)
+    return {**found.params, **found.chip(tpu).params}
+
+
 def _rendered(row: str, name: str, facts: Mapping[str, Any]) -> str:
-    source = load(row)
-    params = {**source.params, **source.chip(facts["name"]).params}
+    tpu = facts["name"]
     try:
-        return _environment().from_string(_read(folder() / row / name)).render(
-            tpu=facts["name"], chip=facts, row=row, **params
-        )  # fmt: skip
+        template = _environment().from_string(_read(folder() / row / name))
+        return template.render(tpu=tpu, chip=facts, row=row, **params(row, tpu))
     except jinja2.TemplateError as error:
         line = f" line {error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
         raise BrokenSource(f"{row}/{name}{line} does not render for {facts['name']}: {error.message}.") from None

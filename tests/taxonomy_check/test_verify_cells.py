@@ -111,6 +111,22 @@ def test_without_a_profile_nothing_is_claimed() -> None:
     assert (found.speedup, found.optimized_us, found.counters[0].ok) == (None, None, False)
 
 
+@pytest.mark.parametrize(
+    ("quoted", "said"),
+    [
+        ({"naive_us": 104}, []),
+        ({"naive_us": "1,200"}, ["cell.toml quotes naive_us = 1,200; the profile says 1000"]),
+        ({"naive_valu_ops": "2.5 million"}, []),
+        ({"naive_valu_ops": "2.5"}, ["cell.toml quotes naive_valu_ops = 2.5; the profile says 2.5e+06"]),
+        ({"naive_us": "?"}, ["cell.toml quotes naive_us = ?; the profile says 1000"]),
+        ({"optimized_us": 7, "naive_block": 8}, []),
+    ],
+)
+def test_what_a_guide_quotes_is_what_the_profile_says(quoted: dict[str, Any], said: list[str]) -> None:
+    us = 1000.0 if said and "naive_us" in quoted else 100.0
+    assert runner.misquoted(quoted, "naive", profile(us, valu_ops=2.5e6)) == said
+
+
 class Recorded:
     """A judge that says what it is told, and notes what it is asked."""
 
