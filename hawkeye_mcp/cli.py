@@ -631,9 +631,7 @@ def install(
     tpu: TpuOption = DEFAULT_TPU,
     condition: Annotated[
         str,
-        typer.Option(
-            metavar="NAME", callback=_condition, help=f"What the agent may see: {', '.join(conditions.CONDITIONS)}."
-        ),
+        typer.Option(metavar="NAME", callback=_condition, help=conditions.HELP),
     ] = clients.DEFAULT_CONDITION,
     show: Annotated[bool, typer.Option("--print", help="Print the client's file instead of writing it.")] = False,
     folder: Annotated[

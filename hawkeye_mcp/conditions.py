@@ -16,6 +16,17 @@ from typing import Literal, get_args
 Condition = Literal["none", "taxonomy", "pool", "full", "placebo", "menu"]
 CONDITIONS: tuple[str, ...] = get_args(Condition)
 
+# For people who choose one; no client sees it.
+ABOUT: dict[Condition, str] = {
+    "none": "the judge alone",
+    "taxonomy": "also the taxonomy's cells",
+    "pool": "also kernels found correct",
+    "full": "also both",
+    "placebo": "as taxonomy, but with other text of the same lengths in the cells",
+    "menu": "as taxonomy, but with one line per technique",
+}
+HELP = f"What the agent may see: {'; '.join(f'{name}: {about}' for name, about in ABOUT.items())}."
+
 Kind = Literal["tool", "resource", "paragraph", "step"]
 # taxonomy: there are rows to read. cells: a row is a whole cell, in several parts; lines: it is one line.
 Asset = Literal["taxonomy", "cells", "lines", "pool"]

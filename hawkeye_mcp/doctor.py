@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from hawkeye_mcp import attached, content, placebo, state, taxonomy, workloads
+from hawkeye_mcp import attached, content, state, taxonomy, workloads
 from hawkeye_mcp.candidate import isolation
 from hawkeye_mcp.chips import CHIPS, Chip
 from hawkeye_mcp.judge.workers import environment
@@ -290,7 +290,9 @@ def contents() -> list[Check]:
     counted: dict[str, Callable[[], str]] = {
         "workloads": lambda: _some(len(workloads.names()), "workloads"),
         "taxonomy": lambda: ", ".join(f"{len(taxonomy.rows(tpu))} cells for {tpu}" for tpu in taxonomy.tpus()),
-        "placebo": lambda: _some(len(placebo.sections()), "sections of other text"),
+        "placebo": lambda: _some(
+            len(list((content.folder("taxonomy") / "placebo").glob("*.*"))), "files of other text"
+        ),
         "agent_configs": lambda: _some(
             sum(path.is_dir() for path in content.folder("agent_configs").iterdir()), "clients"
         ),

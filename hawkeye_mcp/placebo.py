@@ -100,7 +100,7 @@ def _read(name: str) -> str:
 
 
 @cache
-def sections() -> list[str]:
+def _sections() -> list[str]:
     """Sections of prose and tables as Markdown; in the file each sentence is a line of its own."""
     return [_section(section.splitlines()) for section in _read("text.md").strip().split("\n\n")]
 
@@ -164,7 +164,7 @@ def _one_line(place: Place, length: int) -> str:
 
 def _guide(place: Place, heading: str, length: int) -> str:
     left = length - len(f"{heading}\n\n\n\n{_TERMS}\n")
-    chosen = list(_leading(place.rotated(sections()), left - _TERMS_AT_LEAST, lambda section: len(section) + 2))
+    chosen = list(_leading(place.rotated(_sections()), left - _TERMS_AT_LEAST, lambda section: len(section) + 2))
     left -= sum(len(section) + 2 for section in chosen)
     terms = _filled(place.rotated(_glossary()), left, lambda term: len(term) + 1)
     return "\n\n".join([heading, *chosen, "\n".join([_TERMS, "", *terms])]) + "\n"

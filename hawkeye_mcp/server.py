@@ -39,10 +39,6 @@ logger = logging.getLogger(__name__)
 
 # What an exit by signal may take before the process ends without its remaining clean-up.
 _EXIT_S = 8.0
-_CONDITION_HELP = (
-    "what the client may see; full: taxonomy and pool; placebo: as taxonomy, but with other text of the same lengths "
-    "in the cells; menu: one line per technique; default: full"
-)
 # What reading stdin may hold up an exit that has nothing left to do.
 _LINGER_S = 0.5
 
@@ -222,7 +218,9 @@ class Options:
 def parse(argv: Sequence[str] | None) -> Options:
     """Read the command line; wrong usage prints the legal values on stderr and exits 2."""
     parser = argparse.ArgumentParser(prog="hawkeye-mcp", description="MCP server that judges TPU Pallas kernels.")
-    parser.add_argument("--condition", default="full", choices=conditions.CONDITIONS, help=_CONDITION_HELP)
+    parser.add_argument(
+        "--condition", default="full", choices=conditions.CONDITIONS, help=f"{conditions.HELP} Default: full"
+    )
     parser.add_argument("--tpu", default="", choices=TPUS, help="pin the TPU generation; default: v5e, not pinned")
     parser.add_argument(
         "--workload",

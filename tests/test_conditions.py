@@ -66,6 +66,13 @@ def test_an_unknown_condition_is_refused_naming_all_of_them():
         conditions.parse("ful")
 
 
+def test_every_condition_is_explained_to_who_chooses_one_and_in_the_readme():
+    assert tuple(conditions.ABOUT) == conditions.CONDITIONS
+    readme = (Path(hawkeye_mcp.__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    explained = re.findall(r"^\| `(\w+)` \|.*\|.*\|.*\|$", readme.partition("### Conditions")[2], re.MULTILINE)
+    assert explained[:6] == ["none", "taxonomy", "pool", "full", "placebo", "menu"]
+
+
 async def _call(client: Client, said: list[object], tool: str, **arguments: object) -> None:
     said.append(await client.call_tool(tool, arguments))
 

@@ -243,9 +243,9 @@ def test_state_folder_that_cannot_be_made(tmp_path: Path) -> None:
 
 def test_installation_without_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hawkeye_mcp.content._PACKAGE", tmp_path / "hawkeye_mcp")
-    assert [c.ok for c in doctor.contents()] == [False, False, False]
+    assert [c.ok for c in doctor.contents()] == [False, False, False, False]
     for name in ("workloads", "taxonomy", "agent_configs"):
         (tmp_path / name).mkdir()
-    assert [c.found for c in doctor.contents()] == ["the folder is empty"] * 3
+    assert [c.found for c in doctor.contents()] == ["the folder is empty"] * 4
     (tmp_path / "agent_configs/claude_code").mkdir()
-    assert [c.ok for c in doctor.contents()] == [False, False, True]
+    assert [c.ok for c in doctor.contents()] == [False, False, False, True]

@@ -27,7 +27,7 @@ from hawkeye_bench.runs import Plan, PlanDiffers, Run
 from hawkeye_mcp import workloads as workload_store
 from hawkeye_mcp.candidate.isolation import isolation
 from hawkeye_mcp.chips import DEFAULT_TPU, TPUS
-from hawkeye_mcp.conditions import CONDITIONS
+from hawkeye_mcp.conditions import CONDITIONS, HELP
 from hawkeye_mcp.pool import judge_code
 from hawkeye_mcp.versions import versions
 
@@ -41,7 +41,7 @@ def main(
     agent: Annotated[str, typer.Option(help=f"Who writes the kernels: {', '.join(AGENTS)}.")] = "minimal",
     condition: Annotated[
         list[str] | None,
-        typer.Option(help=f"What the agent may see; repeatable: {', '.join(CONDITIONS)}.", show_default="none"),
+        typer.Option(help=f"{HELP} Repeatable.", show_default="none"),
     ] = None,
     workloads: Annotated[str, typer.Option(help="Names or paths of folders, separated by commas; default: all.")] = "",
     tpu: Annotated[str, typer.Option(help=f"Chip to optimise for: {', '.join(TPUS)}.")] = DEFAULT_TPU,
@@ -63,7 +63,7 @@ def main(
         typer.Option(help="Folder of the runs; the same folder again goes on where it stopped.", file_okay=False),
     ] = None,
 ) -> None:
-    """Run an agent on real workloads, with and without the taxonomy, and compare the kernels.
+    """Run an agent on real workloads, with and without the taxonomy or under its controls, and compare the kernels.
 
     Every kernel that counts is judged again from scratch. Ctrl-C loses only the run in progress.
     """
