@@ -116,7 +116,7 @@ def intermediates(view: View) -> Iterator[Finding]:
         return
     moved = sum(t.least_bytes * k.profile.calls for k in view.kernels for t in k.profile.traffic)
     excess = moved - view.workload.least_bytes
-    over_hbm_us = sum(k.total_us for k in view.kernels if k.by_hbm)
+    over_hbm_us = sum(k.total_us if k.by_hbm else _waiting_us(k) * k.profile.calls for k in view.kernels)
     costs_us = min(view.hbm_us(excess), over_hbm_us)
     if excess > 0.1 * moved and costs_us > 0:
         yield finding(
@@ -125,8 +125,14 @@ def intermediates(view: View) -> Iterator[Finding]:
             "kernels[].traffic.least_bytes",
             excess,
             costs_us,
-            "05_fused_epilogue",
+            "10_online_softmax" if _softmax_between_products(view) else "05_fused_epilogue",
         )
+
+
+def _softmax_between_products(view: View) -> bool:
+    """A kernel of products, and after it one that takes exponentials before products of its own."""
+    products = [kernel for kernel in view.kernels if kernel.anatomy.matmuls]
+    return any(k.anatomy.step is not None and k.anatomy.step.transcendental_elements > 0 for k in products[1:])
 
 
 def wide_operands(view: View) -> Iterator[Finding]:

@@ -155,6 +155,22 @@ def test_intermediates_between_kernels_that_wait_for_hbm():
     assert worst.costs_us == pytest.approx((96 << 20) / 800e9 * 1e6, rel=1e-3)
 
 
+def test_a_softmax_between_two_products_belongs_in_one_kernel_even_where_hbm_is_close_to_the_schedule():
+    small = GEMM.model_copy(update={"least_bytes": 32 << 20, "flops": 1e9})
+    rows = [*ROWS, "10_online_softmax"]
+    waits = {"DMA write of result 0": 0.4, "MXU result": 0.1}
+
+    def row_of(exponentials):
+        work = {"flops": 1e9, "vector_elements": 1e6, "transcendental_elements": exponentials}
+        first = kernel(us=1000.0, hbm_us=900.0, stalls=waits, mxu_us=100.0)
+        second = kernel(us=1000.0, hbm_us=900.0, stalls=waits, mxu_us=100.0, step=work)
+        found = diagnose(view(first, second, workload=small), rows)
+        return next(one.taxonomy_row for one in found if one.counter == "kernels[].traffic.least_bytes")
+
+    assert row_of(1e6) == "10_online_softmax"
+    assert row_of(0) == "05_fused_epilogue"
+
+
 def test_float32_arrays_where_the_workload_has_bfloat16():
     wide = operand(label="operand 0 f32[4096,8192]", item_bits=32, array_bytes=1 << 30, moved_bytes=1 << 30)
     found = diagnose(view(kernel(hbm_us=4000.0, schedule_us=3000.0, by_hbm=True, operands=[wide])), ROWS)
