@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hawkeye_mcp.profile import Finding
+from hawkeye_mcp.profile import Direction, Finding
 from hawkeye_mcp.profiler.anatomy import Operand
 from hawkeye_mcp.profiler.view import Kernel, View, count, finding, size, us
 
@@ -53,11 +53,7 @@ def rereads(view: View) -> Iterator[Finding]:
             f"traffic[{worst.label}].factor",
             times,
             costs_us * kernel.profile.calls,
-            "09_block_size_and_vmem_budget"
-            if _full(view, kernel)
-            else "01_mxu_feed"
-            if kernel.anatomy.matmuls
-            else None,
+            "09_block_size_and_vmem_budget",
         )
 
 
@@ -125,7 +121,11 @@ def intermediates(view: View) -> Iterator[Finding]:
             "kernels[].traffic.least_bytes",
             excess,
             costs_us,
-            "10_online_softmax" if _softmax_between_products(view) else "05_fused_epilogue",
+            "10_online_softmax"
+            if _softmax_between_products(view)
+            else "08_k_blocked_accumulation"
+            if _partial_products(view)
+            else "05_fused_epilogue",
         )
 
 
@@ -133,6 +133,20 @@ def _softmax_between_products(view: View) -> bool:
     """A kernel of products, and after it one that takes exponentials before products of its own."""
     products = [kernel for kernel in view.kernels if kernel.anatomy.matmuls]
     return any(k.anatomy.step is not None and k.anatomy.step.transcendental_elements > 0 for k in products[1:])
+
+
+def _partial_products(view: View) -> bool:
+    """A kernel of products that writes another block in every step of an axis that both its operands are blocked along,
+    and one without products that adds up: it reads an array at least twice as long as what it writes."""
+    products = [k.anatomy.operands for k in view.kernels if k.anatomy.matmuls]
+    others = [k.anatomy.operands for k in view.kernels if not k.anatomy.matmuls]
+    blocked = any(set[int].intersection(*(set(o.axes or ()) for o in operands)) for operands in products)
+    return blocked and any(_longest(operands, "read") >= 2 * _longest(operands, "written") > 0 for operands in others)
+
+
+def _longest(operands: list[Operand], direction: Direction) -> int:
+    """Elements of the longest array that is read or written."""
+    return max((8 * o.array_bytes // o.item_bits for o in operands if o.direction == direction), default=0)
 
 
 def wide_operands(view: View) -> Iterator[Finding]:
@@ -183,11 +197,7 @@ def short_steps(view: View) -> Iterator[Finding]:
             "kernels[].phases.step_cycles",
             per_step,
             gap_us if waits is None else min(gap_us, waits * kernel.total_us),
-            "09_block_size_and_vmem_budget"
-            if _full(view, kernel)
-            else "01_mxu_feed"
-            if kernel.anatomy.matmuls
-            else None,
+            "09_block_size_and_vmem_budget",
         )
 
 

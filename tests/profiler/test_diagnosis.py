@@ -11,7 +11,7 @@ from hawkeye_mcp.profiler.view import count, flop, size
 
 ROWS = [
     *("01_mxu_feed", "04_async_pipeline", "05_fused_epilogue", "12_ragged_edges_and_masking"),
-    *("15_manual_dma", "16_parallel_cores"),
+    *("08_k_blocked_accumulation", "09_block_size_and_vmem_budget", "15_manual_dma", "16_parallel_cores"),
 ]
 
 
@@ -42,18 +42,18 @@ CASES = {
         "timing.ops[kind=xla].us", 800, "05_fused_epilogue", lambda: view(kernel(us=2900.0), outside_us=800.0)),
     "an operand that HBM is read for again": (
         # 1.25 GiB of it beyond the first 64 MiB are 1594 us, but the schedule is left with 3000
-        "traffic[operand 0 bf16[4096,8192]].factor", 1000, "01_mxu_feed",
+        "traffic[operand 0 bf16[4096,8192]].factor", 1000, "09_block_size_and_vmem_budget",
         lambda: view(kernel(hbm_us=4000.0, schedule_us=3000.0, by_hbm=True, stalls={"DMA read of operand 0": 0.0},
                             operands=[operand(moved_bytes=20 * (64 << 20), axes=[1])]))),
     "the same where the schedule waits for it": (
-        "traffic[operand 0 bf16[4096,8192]].factor", 1200, "01_mxu_feed",
+        "traffic[operand 0 bf16[4096,8192]].factor", 1200, "09_block_size_and_vmem_budget",
         lambda: view(kernel(stalls={"DMA read of operand 0": 0.3, "MXU result": 0.2}, hbm_us=3000.0,
                             operands=[operand(moved_bytes=20 * (64 << 20), axes=[1])]))),
     "short steps": (
-        "kernels[].phases.step_cycles", 36_000, "01_mxu_feed",
+        "kernels[].phases.step_cycles", 36_000, "09_block_size_and_vmem_budget",
         lambda: view(kernel(grid=(64, 64, 16), us=40_000.0, hbm_us=4000.0))),
     "short steps that are seen to wait": (
-        "kernels[].phases.step_cycles", 24_000, "01_mxu_feed",
+        "kernels[].phases.step_cycles", 24_000, "09_block_size_and_vmem_budget",
         lambda: view(kernel(grid=(64, 64, 16), us=40_000.0, hbm_us=4000.0, stalls={"DMA read of operand 0": 0.6}))),
     "no grid": (
         "kernels[].grid", 1342, "04_async_pipeline", lambda: view(_norm(grid=(), us=3000.0), workload=NORM)),
@@ -171,6 +171,25 @@ def test_a_softmax_between_two_products_belongs_in_one_kernel_even_where_hbm_is_
     assert row_of(0) == "05_fused_epilogue"
 
 
+@pytest.mark.parametrize(
+    ("axes", "added", "row"),
+    [
+        ([0, 2], 4, "08_k_blocked_accumulation"),
+        ([0, 2], 1, "05_fused_epilogue"),  # a batch of products, and an epilogue
+        ([0], 4, "05_fused_epilogue"),  # a product whose contraction is whole, and a reduction
+    ],
+)
+def test_partial_products_that_another_kernel_adds_up(axes, added, row):
+    small = GEMM.model_copy(update={"least_bytes": 32 << 20, "flops": 1e9})
+    busy = {"us": 1000.0, "hbm_us": 1000.0, "schedule_us": 300.0, "by_hbm": True, "mxu_us": 100.0}
+    result = operand(direction="written", axes=[0, 1, 2])
+    product = kernel(operands=[operand(axes=axes), operand(axes=[1, 2]), result], **busy)
+    reads = operand(array_bytes=added * (64 << 20))
+    other = kernel(matmuls=[], operands=[reads, operand(), operand(direction="written")], **busy)
+    found = diagnose(view(product, other, workload=small), ROWS)
+    assert next(one.taxonomy_row for one in found if one.counter == "kernels[].traffic.least_bytes") == row
+
+
 def test_float32_arrays_where_the_workload_has_bfloat16():
     wide = operand(label="operand 0 f32[4096,8192]", item_bits=32, array_bytes=1 << 30, moved_bytes=1 << 30)
     found = diagnose(view(kernel(hbm_us=4000.0, schedule_us=3000.0, by_hbm=True, operands=[wide])), ROWS)
@@ -184,13 +203,11 @@ def test_room_in_vmem_is_told_and_where_to_find_more():
     def reread(vmem, **changed):
         moved = [operand(moved_bytes=20 * (64 << 20), axes=[1])]
         made = kernel(hbm_us=4000.0, schedule_us=3000.0, by_hbm=True, operands=moved, vmem=vmem, **changed)
-        return diagnose(view(made), [*ROWS, "09_block_size_and_vmem_budget"])[0]
+        return diagnose(view(made), ROWS)[0]
 
     assert "VMEM has room (1 MiB of the 16 MiB" in reread(1 << 20).text
     assert "the chip has 128 MiB: raise vmem_limit_bytes" in reread(14 << 20).text
     assert "VMEM is nearly full" in reread(120 << 20, vmem_limit_bytes=127 << 20).text
-    rows = [reread(vmem).taxonomy_row for vmem in (1 << 20, 14 << 20)]
-    assert rows == ["01_mxu_feed", "09_block_size_and_vmem_budget"]
     assert "grid axis 0 (8 steps)" in reread(1 << 20).text
 
 
