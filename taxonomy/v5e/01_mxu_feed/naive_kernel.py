@@ -3,8 +3,9 @@
 import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
 
-BLOCK_M, BLOCK_K, BLOCK_N = 128, 128, 512
+BLOCK_M, BLOCK_K, BLOCK_N = 32, 128, 512
 
 
 def _body(x_ref, y_ref, out_ref):
@@ -30,4 +31,5 @@ def kernel(x, y):
         ],
         out_specs=pl.BlockSpec((BLOCK_M, BLOCK_N), lambda i, j, s: (i, j)),
         out_shape=jax.ShapeDtypeStruct((m, n), jnp.float32),
+        compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel", "parallel", "arbitrary")),
     )(x, y)

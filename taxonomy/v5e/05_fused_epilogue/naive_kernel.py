@@ -3,8 +3,10 @@
 import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
 
-BLOCK_M, BLOCK_N = 512, 1536
+BLOCK_M, BLOCK_N = 512, 1024
+PARALLEL = pltpu.CompilerParams(dimension_semantics=("parallel", "parallel"))
 
 
 def _product_body(x_ref, y_ref, out_ref):
@@ -30,6 +32,7 @@ def kernel(x, y, bias):
         ],
         out_specs=tile,
         out_shape=jax.ShapeDtypeStruct((m, n), jnp.float32),
+        compiler_params=PARALLEL,
     )(x, y)
     return pl.pallas_call(
         _epilogue_body,
@@ -37,4 +40,5 @@ def kernel(x, y, bias):
         in_specs=[tile, pl.BlockSpec((1, BLOCK_N), lambda j, i: (0, j))],
         out_specs=tile,
         out_shape=jax.ShapeDtypeStruct((m, n), jnp.bfloat16),
+        compiler_params=PARALLEL,
     )(product, bias)
