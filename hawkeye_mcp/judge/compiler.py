@@ -111,9 +111,7 @@ def draw_steering(artifact_b64: str, workload: str) -> dict[str, Any]:
     }
 
 
-def profile_point(
-    artifact_b64: str, tpu: str, kernel: int, point: list[int], kind: Any = None
-) -> dict[str, Any]:
+def profile_point(artifact_b64: str, tpu: str, kernel: int, point: list[int], kind: Any = None) -> dict[str, Any]:
     """Cycles of one kernel of an artifact with one grid, all steps of one kind."""
     from hawkeye_mcp import artifact
     from hawkeye_mcp.profiler import static_profile
@@ -180,9 +178,7 @@ def warm(tpu: str) -> dict[str, Any]:
     return {}
 
 
-def count_point(
-    artifact_b64: str, tpu: str, kernel: int, point: list[int], kind: Any = None
-) -> dict[str, Any]:
+def count_point(artifact_b64: str, tpu: str, kernel: int, point: list[int], kind: Any = None) -> dict[str, Any]:
     """Cycles of one kernel of an artifact with one grid, and what it does in them; only in a "walker" or "tracer", which
     dump executed bundles."""
     from hawkeye_mcp import artifact

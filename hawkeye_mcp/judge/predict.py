@@ -224,8 +224,9 @@ class Predictor:
     async def _traced(self, work: Work, kernel: dict[str, Any], number: int, at: int) -> bool:
         """Whether one compilation gave a point's cycles; if all is well, also what is done in them."""
         steps = [math.prod(point) for point in kernel["points"]]
-        # of the longest grid the schedule is looked at too, which costs more
-        kind: Kind = "tracer" if steps.index(max(steps)) == at else "walker"
+        # of the longest grid, and of each kind of step, the schedule is looked at too, which costs more
+        longest = steps.index(max(steps)) == at or (bool(_kind(kernel, at)) and steps[at] == max(steps))
+        kind: Kind = "tracer" if longest else "walker"
         try:
             reply = await self._pools[kind].call(
                 "count_point",

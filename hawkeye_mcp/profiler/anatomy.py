@@ -59,5 +59,7 @@ class Anatomy(Model):
     matmuls: list[Matmul] = []
     step: StepWork | None = Field(None, description="null where a loop of unknown length hides it")
     moves_by_hand: bool = False
+    idle_steps: int = Field(0, description="grid steps that take none of the branches that arrays in SMEM decide")
+    idle_bytes: int = Field(0, description="of blocks that arrive for these steps alone")
     parallel_axes: list[int] = Field([], description="grid axes longer than 1 that cores may share")
     vmem_limit_bytes: int | None = Field(None, description="that the kernel asks for; null where it takes the default")

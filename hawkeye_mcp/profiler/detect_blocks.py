@@ -1,9 +1,9 @@
-"""Findings about how a grid cuts the work: blocks over the edge, tiles that are mostly empty, cores without work."""
+"""Findings about how a grid cuts the work: blocks over the edge, tiles that are mostly empty, cores or steps without work."""
 
 from collections.abc import Iterator
 
 from hawkeye_mcp.profile import Finding
-from hawkeye_mcp.profiler.view import View, finding
+from hawkeye_mcp.profiler.view import View, finding, size
 
 
 def overhanging_blocks(view: View) -> Iterator[Finding]:
@@ -61,4 +61,21 @@ def one_core(view: View) -> Iterator[Finding]:
             )
 
 
-DETECTORS = (overhanging_blocks, thin_tiles, one_core)
+def idle_steps(view: View) -> Iterator[Finding]:
+    for kernel in view.kernels:
+        unused, moved = kernel.anatomy.idle_bytes, sum(o.moved_bytes or 0 for o in kernel.anatomy.operands)
+        if unused < 0.05 * moved or not kernel.us:
+            continue
+        waiting_us = (kernel.waits or 0.0) * kernel.us * unused / moved
+        yield finding(
+            f"In {kernel.anatomy.idle_steps:,} of the {kernel.steps:,} grid steps of kernel {kernel.profile.name} no branch is taken,"
+            f" by the values in SMEM, and yet blocks of {size(unused)} arrive for them. Prefetch these values"
+            " (PrefetchScalarGridSpec) and let the index maps choose blocks by them, in a grid of the steps that have work.",
+            "kernels[].grid",
+            kernel.steps,
+            min(max(view.hbm_us(unused), waiting_us), kernel.us) * kernel.profile.calls,
+            "07_grouped_matmul",
+        )
+
+
+DETECTORS = (overhanging_blocks, thin_tiles, one_core, idle_steps)

@@ -91,6 +91,21 @@ def window_bytes(call: MosaicCall, known: Known = None) -> list[int]:
     return moved_bytes
 
 
+def unused_bytes(call: MosaicCall, idle: np.ndarray, known: Known = None) -> int:
+    """Of the blocks that arrive, the bytes of those that leave before any step that is not idle.
+
+    idle: of each step whether it uses no block. Raises DataDependent as `steps`.
+    """
+    points = points_of(call.grid)
+    unused = 0
+    for window in call.windows:
+        if window.space in ("vmem", "smem") and not window.is_output:
+            size, moved = _blocks(call, window, points, len(idle), known)
+            used = np.bincount(np.cumsum(moved) - 1, weights=~idle) > 0
+            unused += int(size[moved][~used].sum()) * window.item_bits // 8
+    return unused
+
+
 def _blocks(
     call: MosaicCall, window: Window, points: list[np.ndarray], n: int, known: Known
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -177,7 +177,10 @@ def _planned(call: MosaicCall, tpu: str, known: Known) -> dict[str, Any]:
     except DataDependent as reason:
         moved = None
         reasons.append(f"HBM traffic unknown, {reason}")
-    crossed = None
+    crossed, described = None, anatomy(call, moved)
+    if by_values and known is not None:
+        idle_steps, idle_bytes = step_kinds.idle(call, known)
+        described = described.model_copy(update={"idle_steps": idle_steps, "idle_bytes": idle_bytes})
     if by_values and not call.moves_by_hand:
         found = pipeline.steps(call, known)
         crossed = [int(found.read_bytes.sum()), int(found.written_bytes.sum())]
@@ -193,7 +196,7 @@ def _planned(call: MosaicCall, tpu: str, known: Known) -> dict[str, Any]:
         "own_hbm_bytes": own_hbm_bytes,
         "moved_bytes": crossed,
         "pipeline": summary,
-        "anatomy": anatomy(call, moved).model_dump(),
+        "anatomy": described.model_dump(),
         "moves_by_hand": call.moves_by_hand,
         "eight_bit_matmul": _eight_bit_matmul(call),
         "steered": steered,

@@ -64,3 +64,16 @@ def plan(
         weights.append(count / sizes[longest])
         weights[longest] -= count / sizes[longest]
     return sampling.Plan(tuple(points), tuple(weights)), [kinds[0]] * len(found.points) + kinds[1:]
+
+
+def idle(call: MosaicCall, known: Sequence[np.ndarray | None]) -> tuple[int, int]:
+    """Steps that take none of the branches that values decide, and the bytes of blocks that arrive for them alone.
+
+    Raises:
+        DataDependent, ValueError: these values do not decide the kernel's blocks and branches.
+    """
+    numbers, paths = variants.paths_of_steps(call, known)
+    if not numbers:
+        return 0, 0
+    none = np.asarray(~paths.any(axis=1))
+    return int(none.sum()), pipeline.unused_bytes(call, none, known)

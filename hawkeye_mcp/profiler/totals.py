@@ -56,8 +56,12 @@ def run(plan: Mapping[str, Any], calls: int, source: str) -> Run | None:
     if any(look is None for look in looks):
         return None
     seen = [(weight, look) for weight, look in zip(plan["weights"], looks, strict=True) if look is not None]
-    # The longest grid shows best what the middle of the run is like; of it alone the static schedule was dumped.
-    last = max(zip(plan["points"], seen, strict=True), key=lambda item: math.prod(item[0]))[1][1]
+    # The longest grid shows best what the middle of the run is like, and of its kinds of step the one that does most;
+    # of these alone the static schedule was dumped.
+    _, last = max(
+        zip(plan["points"], (look for _, look in seen), strict=True),
+        key=lambda item: (item[1]["static"] is not None, math.prod(item[0]), item[1]["issued"]),
+    )
     static = last["static"] or _UNKNOWN
     sums = _summed((weight, {"cycles": look["cycles"], "issued": look["issued"]}) for weight, look in seen)
     cycles, issued = sums["cycles"], min(sums["cycles"], sums["issued"])

@@ -24,6 +24,19 @@ Branches = tuple[bool, ...]
 
 def branches(call: MosaicCall, known: Known) -> tuple[list[int], Counter[Branches]]:
     """Which of the top-level branches depend on prefetched values, and how many steps take which combination of them."""
+    numbers, paths = paths_of_steps(call, known)
+    if not numbers:
+        return [], Counter({(): len(paths)})
+    rows, counts = np.unique(paths, axis=0, return_counts=True)
+    return numbers, Counter({tuple(bool(x) for x in row): int(count) for row, count in zip(rows, counts, strict=True)})
+
+
+def paths_of_steps(call: MosaicCall, known: Known) -> tuple[list[int], np.ndarray]:
+    """Which of the top-level branches depend on prefetched values, and of each step whether it takes each of them.
+
+    Raises:
+        ValueError: such a branch depends on values that are not known.
+    """
     flow = _Flow(call)
     block = call.main.regions[0].blocks[0]
     flow.visit(block)
@@ -43,10 +56,7 @@ def branches(call: MosaicCall, known: Known) -> tuple[list[int], Counter[Branche
             raise ValueError("a branch depends on values that are not known")
         numbers.append(number)
         taken.append(np.broadcast_to(value, (n,)) != 0)
-    if not numbers:
-        return [], Counter({(): n})
-    rows, counts = np.unique(np.stack(taken, axis=1), axis=0, return_counts=True)
-    return numbers, Counter({tuple(bool(x) for x in row): int(count) for row, count in zip(rows, counts, strict=True)})
+    return numbers, np.stack(taken, axis=1) if taken else np.zeros((n, 0), bool)
 
 
 def variant(call: MosaicCall, numbers: Sequence[int], taken: Branches, *, without_masks: bool = False) -> MosaicCall:

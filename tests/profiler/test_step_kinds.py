@@ -4,11 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import views
 from exporting import kernels
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
-from hawkeye_mcp.profiler import sampling, static_profile, step_kinds, variants
+from hawkeye_mcp.profiler import detect_blocks, sampling, static_profile, step_kinds, variants
 from hawkeye_mcp.profiler.mosaic import DataDependent
 from hawkeye_mcp.profiler.regularity import regularity
 
@@ -136,6 +137,49 @@ def test_long_grids_are_not_followed(monkeypatch):
     monkeypatch.setattr(step_kinds, "MOST_STEPS", STEPS - 1)
     with program.context, pytest.raises(DataDependent, match="too many steps"):
         step_kinds.plan(call, [TABLE, None, None], lambda copy: sampling.whole_grid(copy.grid))
+
+
+def every_group(table_ref, x_ref, w_ref, o_ref):
+    @pl.when(table_ref[pl.program_id(0)] == pl.program_id(1))
+    def _():
+        o_ref[...] = jnp.dot(x_ref[...], w_ref[...])
+
+
+def fetched_for_nothing(table, x, weights):
+    """The groups are a grid axis: of each block's 16 steps one multiplies."""
+    block = pl.BlockSpec((ROWS, 128), lambda i, g: (i, 0))
+    return pl.pallas_call(
+        every_group,
+        grid=(STEPS, 16),
+        in_specs=[pl.BlockSpec(memory_space=pltpu.SMEM), block, pl.BlockSpec((128, 128), lambda i, g: (g, 0))],
+        out_specs=block,
+        out_shape=jax.ShapeDtypeStruct((STEPS * ROWS, 128), x.dtype),
+    )(table, x, weights)
+
+
+def test_blocks_that_arrive_for_steps_without_work_are_found():
+    program, (call,) = kernels(fetched_for_nothing, INPUTS)
+    with program.context:
+        # a block of x serves a step that multiplies, whenever it arrives
+        assert step_kinds.idle(call, [TABLE, None, None]) == (STEPS * 15, STEPS * 15 * BLOCK)
+    assert _planned(plain)["anatomy"]["idle_steps"] == 0
+    # the last 16 steps do nothing, and their four weights and 16 blocks of x come for nothing
+    found = _planned(skipping)["anatomy"]
+    assert (found["idle_steps"], found["idle_bytes"]) == (16, (16 + 4) * BLOCK)
+
+
+def test_the_finding_names_what_to_do_about_idle_steps():
+    moved = [views.operand(moved_bytes=30 << 30, axes=[1]), views.operand(moved_bytes=2 << 30)]
+    kernel = views.kernel(
+        grid=(64, 16), us=60_000.0, hbm_us=40_000.0, operands=moved, idle_steps=960, idle_bytes=28 << 30,
+        stalls={"DMA read of operand 0": 0.5},
+    )  # fmt: skip
+    (found,) = detect_blocks.idle_steps(views.view(kernel))
+    assert found.text.startswith("In 960 of the 1,024 grid steps of kernel kernel no branch is taken")
+    assert "blocks of 28 GiB" in found.text
+    assert found.taxonomy_row == "07_grouped_matmul"
+    assert found.costs_us == pytest.approx((28 << 30) / 800e9 * 1e6, rel=1e-3)  # more than the waits of the schedule
+    assert list(detect_blocks.idle_steps(views.view(views.kernel(operands=moved, idle_steps=960, idle_bytes=1)))) == []
 
 
 def test_reads_beyond_the_end_of_an_array_do_not_spoil_what_is_known():

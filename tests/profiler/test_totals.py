@@ -57,6 +57,22 @@ def test_counts_of_short_grids_add_up_to_those_of_the_long_one():
     assert found.profile.registers.spills == 300
 
 
+def test_of_kinds_of_steps_the_one_that_does_most_shows_the_schedule():
+    """40 of 100 steps compute; the others, of which there are more, only wait."""
+    idle = look(6, static=STATIC | {"flops_per_matmul": 0.0, "pressure": 1}, issued=6, before=0)
+    idle["counts"] = idle["counts"] | {"mxu_matmuls": 0}
+    points = ([4], -47.0, idle | {"static": None}), ([6], 48.0 - 40 / 6, idle), ([6], 40 / 6, look(6))
+    found = totals.run(plan([100], *points), 1, SOURCE)
+    assert found.counts["mxu_matmuls"] == pytest.approx(400)
+    assert found.counts["mxu_flops"] == pytest.approx(400 * 2e4)
+    assert (found.profile.registers.pressure, found.profile.phases.prologue_cycles) == (70, 30)
+
+
+def test_bytes_that_values_decide_are_not_those_of_the_profile():
+    found = totals.run(SAMPLED | {"moved_bytes": [7_000, 900]}, 1, SOURCE)
+    assert (found.counts["hbm_read_bytes"], found.counts["hbm_written_bytes"]) == (7_000, 900)
+
+
 def test_the_parts_sum_to_the_whole():
     kernel = totals.run(SAMPLED, 1, SOURCE).profile
     assert kernel.executed_bundles + sum(stall.cycles for stall in kernel.stalls) == kernel.cycles
