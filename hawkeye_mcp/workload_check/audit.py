@@ -1,10 +1,12 @@
 """Inside a worker: one workload's mutants, honest variants and power, judged by the judge's own comparison."""
 
 import random
+import re
 import resource
 import time
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -45,9 +47,15 @@ def check(workload: str, size: workloads.Size, memory_bytes: int) -> dict[str, A
     taken = {
         "seconds": round(time.monotonic() - began, 2),
         "cpu_seconds": round(used.ru_utime + used.ru_stime, 2),
-        "peak_bytes": used.ru_maxrss * 1024,
+        "peak_bytes": _peak_bytes(),
     }
     return found.model_copy(update=taken).model_dump(mode="json")
+
+
+def _peak_bytes() -> int | None:
+    """The most memory that this program held; getrusage counts what its parent held when it started this process, too."""
+    found = re.search(r"^VmHWM:\s*(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return int(found[1]) * 1024 if found else None
 
 
 class Audit:

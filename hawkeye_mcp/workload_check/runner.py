@@ -12,13 +12,15 @@ import platformdirs
 from pydantic import ValidationError
 
 from hawkeye_mcp import state
-from hawkeye_mcp.judge import correctness
-from hawkeye_mcp.judge.workers import Worker, WorkerDied, WorkerError, WorkerTimeout, WorkerUnavailable
+from hawkeye_mcp.judge import baseline, correctness
+from hawkeye_mcp.judge.workers import Worker, WorkerDied, WorkerError, WorkerPool, WorkerTimeout, WorkerUnavailable
 from hawkeye_mcp.versions import versions
 from hawkeye_mcp.workload_check.report import Checked, Fit, Mutants
 from hawkeye_mcp.workloads import Size, Workload
 
-_CHECKING = ("audit", "declaration", "mutants", "power", "program", "report")  # what a result depends on
+# What a result depends on: at full size no mutants are made and no power is computed.
+_CHECKING: dict[Size, tuple[str, ...]] = {"full": ("audit", "declaration", "report")}
+_CHECKING["check"] = (*_CHECKING["full"], "mutants", "power", "program")
 MEMORY_BYTES = 12_000_000_000  # of one check's process: a machine with 16 GB can check every workload
 LIMIT_S = 1800.0  # of one workload; minutes on two idle cores at full size, seconds at the check size
 _AT_ONCE: dict[Size, int] = {"check": 2, "full": 1}  # a workload at full size may take half of a machine's memory
@@ -64,7 +66,7 @@ def _read(path: Path) -> Checked | None:
 
 def _path(workload: Workload, size: Size) -> Path:
     digest = hashlib.sha256(f"{json.dumps(versions().model_dump(), sort_keys=True)} {MEMORY_BYTES}".encode())
-    sources = [Path(__file__).with_name(f"{name}.py") for name in _CHECKING] + [Path(correctness.__file__)]
+    sources = [Path(__file__).with_name(f"{name}.py") for name in _CHECKING[size]] + [Path(correctness.__file__)]
     for path in (*sources, workload.folder / "workload.py", workload.folder / "workload.toml"):
         digest.update(path.read_bytes())
     root = Path(os.environ.get("HAWKEYE_CACHE") or platformdirs.user_cache_dir("hawkeye-mcp"))
@@ -73,10 +75,7 @@ def _path(workload: Workload, size: Size) -> Path:
 
 async def _check(workload: Workload, size: Size) -> Checked:
     try:
-        reply = await _call(
-            "verifier", "check_workload", workload=workload.reference, size=size, memory_bytes=MEMORY_BYTES
-        )
-        found = Checked.model_validate(reply)
+        found = Checked.model_validate(await _run(workload, size))
     except (WorkerDied, WorkerError, WorkerTimeout, WorkerUnavailable) as error:
         said = f"{error}"[:500]
         if not out_of_memory(error):
@@ -95,10 +94,12 @@ async def _check(workload: Workload, size: Size) -> Checked:
     return found.model_copy(update={"fits": fits, "problems": problems, "ok": not problems})
 
 
-async def _call(kind: str, method: str, **params: object) -> dict[str, object]:
-    worker = await Worker.start(kind)  # type: ignore[arg-type]
+async def _run(workload: Workload, size: Size) -> dict[str, object]:
+    """The check in a process of its own."""
+    worker = await Worker.start("verifier")
+    request = {"workload": workload.reference, "size": size, "memory_bytes": MEMORY_BYTES}
     try:
-        return await worker.call(method, params, LIMIT_S)
+        return await worker.call("check_workload", request, LIMIT_S)
     finally:
         await worker.close()
 
@@ -147,10 +148,13 @@ async def _fit(workload: Workload, tpu: str) -> Fit:
 
     Raises WorkerDied, WorkerTimeout or WorkerUnavailable where the compiler says nothing.
     """
+    compilers = WorkerPool("compiler")
     try:
-        await _call("compiler", "compile_baseline", workload=workload.reference, tpu=tpu, at={})
+        await baseline.compiled(workload, tpu, {}, compilers)
     except WorkerError as error:
         return Fit(tpu=tpu, fits=False, words=f"{error}"[:500])
+    finally:
+        await compilers.close()
     return Fit(tpu=tpu, fits=True)
 
 

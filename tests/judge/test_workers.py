@@ -179,7 +179,7 @@ async def test_a_worker_that_cannot_start_is_told_from_one_that_a_request_kills(
     await pool.close()
 
 
-@pytest.mark.parametrize(("judge", "left"), [("999999999", False), (str(os.getpid()), True)])
+@pytest.mark.parametrize(("judge", "left"), [("999999999", False), (str(os.getpid()), True)], ids=["gone", "here"])
 async def test_folders_of_judges_that_are_gone_are_removed(tmp_path, monkeypatch, judge, left):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (tmp_path / f"hawkeye-profiler-{judge}-abc").mkdir()

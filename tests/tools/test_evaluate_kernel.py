@@ -441,7 +441,7 @@ async def test_waits_are_clamped_not_refused(tmp_path: Path):
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ERAS)
-@pytest.mark.parametrize("name", ["mcp", "claude-ai", "cursor-vscode", *answering.PATIENT_CLIENTS])
+@pytest.mark.parametrize("name", ["mcp", "claude-ai", "cursor-vscode", *sorted(answering.PATIENT_CLIENTS)])
 async def test_only_clients_known_to_wait_are_kept_waiting(tmp_path: Path, name, mode, monkeypatch):
     # Instead of a minute of waiting: where the bound of unknown clients holds, the answer comes at once.
     monkeypatch.setattr(answering, "CAUTIOUS_WAIT_S", 0.0)
