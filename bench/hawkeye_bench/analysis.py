@@ -135,8 +135,8 @@ class Analysis(_Record):
     remarks: list[str]
 
     @property
-    def primary(self) -> Comparison | None:
-        return next((comparison for comparison in self.comparisons if comparison.primary), None)
+    def primary(self) -> Comparison:
+        return self.comparisons[0]
 
 
 def analyse(runs: Iterable[Run], choices: Choices | None = None) -> Analysis:
@@ -164,11 +164,12 @@ def workload_means(ratios: dict[str, list[float]]) -> statistics.Values:
 
 
 def _questions(conditions: Sequence[str], choices: Choices) -> list[tuple[str, str]]:
-    """The primary comparison, each other condition against its control, and taxonomy against its own controls."""
+    """The primary comparison, runs or not; then each other condition against its control, and its treatment against
+    each other condition."""
     primary = (choices.treatment, choices.control)
-    others = [(name, choices.control) for name in conditions if name != choices.control]
+    others = [(name, choices.control) for name in conditions if name not in primary]
     others += [(choices.treatment, name) for name in conditions if name not in primary]
-    return [pair for pair in dict.fromkeys([primary, *others]) if set(pair) <= set(conditions)]
+    return [primary, *(pair for pair in others if set(pair) <= set(conditions))]
 
 
 def _compare(runs: list[Run], treatment: str, control: str, choices: Choices, penalty: float) -> Comparison:
@@ -396,9 +397,6 @@ def _remarks(runs: list[Run], found: Analysis) -> list[str]:
             "XLA's time is a lower bound on some workloads: it cancels between two correct kernels, and where a failure "
             "is scored against it, what the other run gained is at least this."
         )
-    missing = sum(len(comparison.left_out) for comparison in found.comparisons if comparison.primary)
-    if missing:
-        said.append(f"{missing} pairs are in no ratio; left_out says why for each.")
-    if found.primary is None:
-        said.append(f"No runs of both {found.choices.treatment} and {found.choices.control}: no primary comparison.")
+    if missing := found.primary.left_out:
+        said.append(f"{len(missing)} pairs of the primary comparison are in no ratio; left_out says why for each.")
     return said

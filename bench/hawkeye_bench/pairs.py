@@ -60,7 +60,11 @@ def succeeded(run: Run) -> bool:
 
 def counted(runs: Iterable[Run]) -> list[Run]:
     """Those that may be in an aggregate."""
-    return [run for run in runs if run.status != "broken" and not run.no_power]
+    return [run for run in runs if counts(run)]
+
+
+def counts(run: Run) -> bool:
+    return run.status != "broken" and not run.no_power
 
 
 def pair_up(runs: Iterable[Run], treatment: str, control: str) -> tuple[list[Pair], list[LeftOut]]:

@@ -1,0 +1,134 @@
+"""Everything that a folder of runs says, in one model: what `hawkeye-bench report DIR --json` prints."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hawkeye_bench import preregistration, trajectories
+from hawkeye_bench import runs as records
+from hawkeye_bench.analysis import Analysis, Choices, Comparison, Effect, FastP, Success, analyse
+from hawkeye_bench.pairs import Source
+from hawkeye_bench.runs import Plan, Run
+from hawkeye_bench.trajectories import Curve, Point
+
+
+class NoRuns(ValueError):
+    """The folder is not one of the bench's; the message says what to do."""
+
+
+class RunRow(BaseModel):
+    """One run in short. tokens, cost_usd: null where the agent's client did not say."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    workload: str
+    condition: str
+    repeat: int
+    agent: str
+    model: str
+    status: str
+    stop: str
+    speedup: float | None
+    source: Source | None
+    evaluations: int
+    productive_turns: int
+    turns: int
+    tokens: int | None
+    cost_usd: float | None
+
+
+class Registered(BaseModel):
+    """What was registered before the runs, and in what the folder deviates from it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sha256: str
+    registered: str
+    deviations: list[str]
+
+
+class Results(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    effect: Effect = Field(description="Of the primary comparison, by its rule for failures.")
+    success: dict[str, Success]
+    fast_p: dict[str, dict[Source, list[FastP]]]
+    comparisons: list[Comparison]
+    progress: list[Curve]
+    runs: list[RunRow]
+    plan: Plan
+    choices: Choices
+    penalised_score: float
+    preregistered: Registered | None
+    remarks: list[str]
+
+
+def read(out: Path) -> Results:
+    """From the records, logs and transcripts of the finished runs of a folder.
+
+    Raises:
+        NoRuns: it holds no plan, or no run of it has ended.
+    """
+    path = out / "plan.json"
+    if not path.is_file():
+        raise NoRuns(f"{out} has no plan.json, so it is no folder of runs; name what --out named, or runs/DATE.")
+    plan = Plan.model_validate_json(path.read_bytes())
+    found = finished(out)
+    if not found:
+        raise NoRuns(f"no run in {out} has ended yet; start the bench again with --out {out} to go on.")
+    registration = preregistration.load(out)
+    choices = Choices.model_validate(registration.choices) if registration else Choices()
+    analysis = analyse(found, choices)
+    points = trajectories.of_runs(out, found)
+    registered = None
+    if registration:
+        registered = Registered(
+            sha256=registration.sha256,
+            registered=registration.registered,
+            deviations=preregistration.deviations(registration, plan, choices, found),
+        )
+    return _together(plan, analysis, found, [points[place] for place in range(len(found))], registered)
+
+
+def finished(out: Path) -> list[Run]:
+    """The records of all runs that have ended, planned or not, by workload, condition and repeat."""
+    found = (records.finished(path.parent) for path in out.glob("*/*/*/run.json") if path.parent.name.isdigit())
+    return sorted((run for run in found if run), key=lambda run: (run.workload, run.condition, run.repeat))
+
+
+def _together(
+    plan: Plan, analysis: Analysis, runs: list[Run], points: Sequence[list[Point]], registered: Registered | None
+) -> Results:
+    return Results(
+        effect=analysis.primary.effect,
+        success=analysis.success,
+        fast_p=analysis.fast_p,
+        comparisons=analysis.comparisons,
+        progress=trajectories.curves(runs, dict(enumerate(points)), analysis.choices),
+        runs=[_row(run, mine[-1]) for run, mine in zip(runs, points, strict=True)],
+        plan=plan,
+        choices=analysis.choices,
+        penalised_score=analysis.penalised_score,
+        preregistered=registered,
+        remarks=analysis.remarks,
+    )
+
+
+def _row(run: Run, last: Point) -> RunRow:
+    return RunRow(
+        workload=run.workload,
+        condition=run.condition,
+        repeat=run.repeat,
+        agent=run.agent,
+        model=run.model,
+        status=run.status,
+        stop=run.stop,
+        speedup=run.speedup,
+        source=run.source,
+        evaluations=run.evaluations,
+        productive_turns=last.productive_turns,
+        turns=run.turns,
+        tokens=last.tokens,
+        cost_usd=last.cost_usd,
+    )

@@ -1,0 +1,183 @@
+"""The best speedup so far of each run, against what it had cost by then: productive turns, tokens, dollars.
+
+Read from the server's call log and the agent's transcript, which lie beside a run's record. The speedups are those that
+the agent's own session was told; only the last best kernel is judged again, so a curve need not end at the score.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from hawkeye_bench import pairs as pairing
+from hawkeye_bench import runs as records
+from hawkeye_bench import statistics
+from hawkeye_bench.analysis import Choices
+from hawkeye_bench.pairs import Source
+from hawkeye_bench.runs import Run
+from hawkeye_mcp import calllog
+
+Axis = Literal["productive_turns", "tokens", "cost_usd"]
+AXES: tuple[Axis, ...] = get_args(Axis)
+_POINTS = 50
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where a run stood after something happened. speedup: the best so far; None before the first correct kernel.
+
+    productive_turns: judgements of a new text and readings of cells, from the server's log, and edits of files that the
+    agent's transcript tells of as "edit". tokens, cost_usd: None where its model calls do not say.
+    """
+
+    productive_turns: int = 0
+    tokens: int | None = None
+    cost_usd: float | None = None
+    speedup: float | None = None
+
+
+class Curve(BaseModel):
+    """The geometric mean over workloads of the best so far. Runs that stopped keep what they had.
+
+    speedup, low, high: one for each place of `at`; an interval is null with fewer workloads than one needs.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    axis: Axis
+    condition: str
+    source: Source
+    at: list[float]
+    speedup: list[float]
+    low: list[float] | None
+    high: list[float] | None
+    runs: int = Field(description="Those that say what they cost on this axis.")
+    workloads: int
+
+
+def trajectory(folder: Path) -> list[Point]:
+    """The points of the run whose record lies in the folder, from nothing on; only the first without a log."""
+    calls = calllog.read(folder / "calls.jsonl") if (folder / "calls.jsonl").exists() else []
+    points = [Point()]
+    # Both write UTC with milliseconds, so their times sort as text.
+    for line in sorted([*calls, *_transcript(folder / "transcript.jsonl")], key=lambda line: str(line.get("time"))):
+        after = _after(points[-1], line)
+        if after != points[-1]:
+            points.append(after)
+    return points
+
+
+def of_runs(out: Path, runs: Iterable[Run]) -> dict[int, list[Point]]:
+    """The trajectory of each run, by its place among them."""
+    folders = (records.folder(out, run.workload, run.condition, run.repeat) for run in runs)
+    return {place: trajectory(folder) for place, folder in enumerate(folders)}
+
+
+def curves(runs: Sequence[Run], trajectories: Mapping[int, list[Point]], choices: Choices | None = None) -> list[Curve]:
+    """One curve for each axis, source and condition that has one; all of an axis and source share their places.
+
+    Before its first correct kernel a run stands at the score of a failure under the rule "penalised", so that no curve
+    falls.
+    """
+    choices = choices or Choices()
+    found = []
+    counted = [(run, trajectories[place]) for place, run in enumerate(runs) if pairing.counts(run)]
+    told = [point.speedup for _, points in counted for point in points if point.speedup]
+    worst = min([pairing.penalised_score(run for run, _ in counted), *told])
+    for axis in AXES:
+        for source in get_args(Source):
+            mine = [
+                (run, points)
+                for run, points in counted
+                if run.source in (source, None) and getattr(points[-1], axis) is not None
+            ]
+            if not any(run.source == source for run, _ in mine):
+                continue
+            end = max(getattr(points[-1], axis) for _, points in mine)
+            at = _places(axis, end)
+            for condition in dict.fromkeys(run.condition for run, _ in mine):
+                under = [(run, points) for run, points in mine if run.condition == condition]
+                found.append(_curve(axis, condition, source, at, under, worst, choices))
+    return found
+
+
+def _curve(
+    axis: Axis,
+    condition: str,
+    source: Source,
+    at: list[float],
+    runs: list[tuple[Run, list[Point]]],
+    worst: float,
+    choices: Choices,
+) -> Curve:
+    by_workload: dict[str, list[list[float]]] = {}
+    for run, points in runs:
+        heights = [math.log(best or worst) for best in best_at(points, axis, at)]
+        by_workload.setdefault(run.workload, []).append(heights)
+    # One row for each place, one column for each workload.
+    means = np.array([np.mean(rows, axis=0) for rows in by_workload.values()]).T
+    low = high = None
+    if means.shape[1] >= statistics.FEWEST_WORKLOADS:
+        ends = statistics.interval_of_mean(
+            means, seed=choices.seed, confidence=choices.confidence, resamples=choices.resamples
+        )
+        low, high = (np.exp(end).tolist() for end in ends)
+    return Curve(
+        axis=axis,
+        condition=condition,
+        source=source,
+        at=at,
+        speedup=np.exp(means.mean(axis=1)).tolist(),
+        low=low,
+        high=high,
+        runs=len(runs),
+        workloads=len(by_workload),
+    )
+
+
+def best_at(points: list[Point], axis: Axis, at: Sequence[float]) -> list[float | None]:
+    """The best speedup that a run had when it had spent so much; None before its first correct kernel."""
+    found = []
+    for place in at:
+        reached = [point.speedup for point in points if (getattr(point, axis) or 0) <= place]
+        found.append(reached[-1])
+    return found
+
+
+def _places(axis: Axis, end: float) -> list[float]:
+    if axis == "productive_turns" and end <= _POINTS:
+        return [float(place) for place in range(int(end) + 1)]
+    return [float(place) for place in np.linspace(0, end, _POINTS + 1)]
+
+
+def _after(point: Point, line: dict[str, Any]) -> Point:
+    """Where a run stands after one line of its log or transcript."""
+    if calllog.is_verdict(line) and not line.get("cached"):
+        point = replace(point, productive_turns=point.productive_turns + 1)
+        speedup = line.get("speedup")
+        if line.get("status") == "correct" and speedup and not line.get("lower_bound"):
+            point = replace(point, speedup=max(speedup, point.speedup or 0.0))
+    elif calllog.cells_read([line]) or line.get("kind") == "edit":
+        point = replace(point, productive_turns=point.productive_turns + 1)
+    elif line.get("kind") == "model":
+        used = [line[name] for name in ("prompt_tokens", "completion_tokens") if line.get(name) is not None]
+        if used:
+            point = replace(point, tokens=(point.tokens or 0) + sum(used))
+        if line.get("cost_usd") is not None:
+            point = replace(point, cost_usd=(point.cost_usd or 0.0) + line["cost_usd"])
+    return point
+
+
+def _transcript(path: Path) -> list[dict[str, Any]]:
+    """The agent's events; a line cut off by a crash is left out."""
+    found = []
+    for line in path.read_bytes().split(b"\n") if path.exists() else []:
+        with suppress(ValueError):
+            found.append(json.loads(line))
+    return found
