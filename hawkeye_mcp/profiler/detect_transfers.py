@@ -15,6 +15,8 @@ NEARLY_FULL = 0.75
 # libtpu's profile moves bytes up to 2.2 times as fast as v5e's HBM does: a kernel whose copies overlap with nothing waits
 # for at least this share of what they take at the true bandwidth.
 SERIAL = 0.45
+# XLA operations, by the names that it gives them, that move an array and compute nothing.
+RELAYOUTS = ("copy", "transpose", "reshape")
 
 
 def outside_kernels(view: View) -> Iterator[Finding]:
@@ -22,13 +24,24 @@ def outside_kernels(view: View) -> Iterator[Finding]:
     spent_us = sum(op.us for op in ops)
     if spent_us > 0.02 * view.total_us:
         named = ", ".join(f"{op.name} {us(op.us)}" for op in ops[:2])
+        if sum(op.us for op in ops if op.name.split(".")[0] in RELAYOUTS) > 0.5 * spent_us:
+            what, row = "outside the kernels that only change how an array lies", "13_layout_and_transpose"
+            advice = (
+                "Take blocks of the array as it lies, and let index maps and the dot's contracted dimensions do what a"
+                " transpose does."
+            )
+        else:
+            what, row = "outside the kernels", "05_fused_epilogue"
+            advice = (
+                "Do this work in a kernel that already has the data in VMEM, or leave it out: casts, transposes and"
+                " padding copy whole arrays."
+            )
         yield finding(
-            f"{us(spent_us)} of {us(view.total_us)} is spent in XLA operations outside the kernels ({named}). Do this work in a"
-            " kernel that already has the data in VMEM, or leave it out: casts, transposes and padding copy whole arrays.",
+            f"{us(spent_us)} of {us(view.total_us)} is spent in XLA operations {what} ({named}). {advice}",
             "timing.ops[kind=xla].us",
             spent_us,
             spent_us,
-            "05_fused_epilogue",
+            row,
         )
 
 

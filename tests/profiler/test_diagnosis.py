@@ -11,7 +11,8 @@ from hawkeye_mcp.profiler.view import count, flop, size
 
 ROWS = [
     *("01_mxu_feed", "04_async_pipeline", "05_fused_epilogue", "12_ragged_edges_and_masking"),
-    *("08_k_blocked_accumulation", "09_block_size_and_vmem_budget", "15_manual_dma", "16_parallel_cores"),
+    *("08_k_blocked_accumulation", "09_block_size_and_vmem_budget", "13_layout_and_transpose", "15_manual_dma"),
+    "16_parallel_cores",
 ]
 
 
@@ -40,6 +41,9 @@ def test_a_lower_bound_claims_no_distance():
 CASES = {
     "XLA operations": (
         "timing.ops[kind=xla].us", 800, "05_fused_epilogue", lambda: view(kernel(us=2900.0), outside_us=800.0)),
+    "XLA operations that change a layout": (
+        "timing.ops[kind=xla].us", 800, "13_layout_and_transpose",
+        lambda: view(kernel(us=2900.0), outside_us=800.0, outside="copy.1")),
     "an operand that HBM is read for again": (
         # 1.25 GiB of it beyond the first 64 MiB are 1594 us, but the schedule is left with 3000
         "traffic[operand 0 bf16[4096,8192]].factor", 1000, "09_block_size_and_vmem_budget",
@@ -87,7 +91,7 @@ CASES = {
         "counters.vector_stores", 2400, None,
         lambda: view(_norm(), workload=NORM, counters=counts(vector_stores=0.9, vector_spills=0.04, valu_ops=0.4))),
     "transposes": (
-        "counters.xlu_transposes", 2000, None,
+        "counters.xlu_transposes", 2000, "13_layout_and_transpose",
         lambda: view(_norm(stalls={"XLU result": 0.5}), workload=NORM,
                      counters=counts(stall=0.5, xlu_ops=0.3, xlu_transposes=0.2, xlu_reduces=0.1, valu_ops=0.1))),
     "vector arithmetic": (

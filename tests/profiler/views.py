@@ -62,7 +62,9 @@ def kernel(
     return Kernel(profile, made, us, schedule_us, hbm_us, by_hbm, mxu_us)
 
 
-def view(*kernels: Kernel, workload=GEMM, tpu="v5e", counters=None, outside_us=0.0, lower_bound=False) -> View:
+def view(
+    *kernels: Kernel, workload=GEMM, tpu="v5e", counters=None, outside_us=0.0, outside="fusion.1", lower_bound=False
+) -> View:
     ops = [
         OpTime(
             name=k.profile.name, kind="mosaic", method="static_profile", static_us=k.schedule_us, hbm_floor_us=k.hbm_us,
@@ -73,7 +75,7 @@ def view(*kernels: Kernel, workload=GEMM, tpu="v5e", counters=None, outside_us=0
     if outside_us:
         ops.append(
             OpTime(
-                name="copy.1", kind="xla", method="xla_estimate", static_us=outside_us, hbm_floor_us=0, hbm_bytes=0,
+                name=outside, kind="xla", method="xla_estimate", static_us=outside_us, hbm_floor_us=0, hbm_bytes=0,
                 us=outside_us, bound="static_schedule",
             )
         )  # fmt: skip
