@@ -115,8 +115,8 @@ def _success(found: Results, percent: str) -> list[str]:
     header += [f"faster than {p:g}x" for p in _FASTER]
     rows = []
     for name, success in found.success.items():
-        curves: dict[str, list[FastP]] = {**found.fast_p[name]} or {"-": []}
-        for source, curve in curves.items():
+        curves: list[tuple[str, list[FastP]]] = [*found.fast_p[name].items()]
+        for source, curve in curves or [("-", [])]:
             shares = {one.p: one for one in curve}
             fast = [_share(shares.get(p)) for p in _FASTER]
             rows.append([name, source, str(success.runs), _share(success), *fast])
