@@ -193,7 +193,7 @@ def test_the_texts_of_the_judge_are_found():
     found = {said for module in JUDGING for said in texts(module)}
     assert NEXT_STEP["correct"] in found
     assert any("Do not allocate real arrays while tracing" in said for said in found)
-    assert any("is spent in XLA operations outside the kernels" in said for said in found)
+    assert any("is spent in XLA operations" in said for said in found)
 
 
 @pytest.mark.anyio
