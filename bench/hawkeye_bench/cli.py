@@ -89,6 +89,7 @@ def main(
         reps=reps,
         versions=versions(),
         judge=judge_code()[:12],
+        cells=runs.cells_hash(),
     )
     try:
         whole = runs.keep_plan(folder, plan)

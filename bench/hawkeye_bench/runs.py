@@ -2,6 +2,7 @@
 ended. Its agent works in OUT/workspaces/<random name>/.
 """
 
+import hashlib
 import os
 import secrets
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from hawkeye_mcp import content
 from hawkeye_mcp.calllog import CellRead
 from hawkeye_mcp.evaluation import Versions
 from hawkeye_mcp.state import write_atomically
@@ -88,6 +90,17 @@ class Plan(BaseModel):
     reps: int
     versions: Versions | None = None
     judge: str = Field("", description="Hash of the code that judges.")
+    cells: str = Field("", description="Hash of the taxonomy's cells and of the control text: what conditions show.")
+
+
+def cells_hash() -> str:
+    """Of every file of the chips' cells and of the text of the control `placebo`, by path and content."""
+    root = content.folder("taxonomy")
+    shown = sorted({*root.glob("*/*/*.*"), *(root / "placebo").glob("*.*")} - {*(root / "source").rglob("*")})
+    found = hashlib.sha256()
+    for path in shown:
+        found.update(f"{path.relative_to(root)} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return found.hexdigest()[:12]
 
 
 class PlanDiffers(ValueError):

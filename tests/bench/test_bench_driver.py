@@ -11,7 +11,7 @@ from fake_judge import FakeJudge
 from hawkeye_bench import driver, runs
 from hawkeye_bench.agents.session import connect
 
-from hawkeye_mcp import calllog, workloads
+from hawkeye_mcp import calllog, content, workloads
 from hawkeye_mcp.tools.answering import LONGEST_WAIT_S, PATIENT_CLIENTS
 from hawkeye_mcp.versions import versions
 
@@ -249,6 +249,24 @@ def test_a_folder_goes_on_with_more_work_but_not_with_other_parameters(tmp_path)
         runs.keep_plan(tmp_path, plan(max_evaluations=6))
 
 
+def test_the_hash_of_the_cells_follows_what_conditions_show_and_nothing_else(tmp_path, monkeypatch):
+    def write(path, text):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+
+    monkeypatch.setattr(content, "folder", lambda name: tmp_path)
+    write("v5e/01_mxu_feed/guide.md", "one")
+    write("placebo/text.md", "two")
+    hashes = [runs.cells_hash()]
+    write("source/01_mxu_feed/guide.md.j2", "template")
+    write("README.md", "for people")
+    assert runs.cells_hash() == hashes[0]
+    for path, text in (("v5e/01_mxu_feed/guide.md", "1"), ("placebo/text.md", "2"), ("v5p/01_mxu_feed/guide.md", "1")):
+        write(path, text)
+        hashes.append(runs.cells_hash())
+    assert len(set(hashes)) == 4
+
+
 def test_a_folder_does_not_go_on_with_other_versions(tmp_path):
     runs.keep_plan(tmp_path, plan())
     newer = versions().model_copy(update={"libtpu": "9.9"})
@@ -256,6 +274,8 @@ def test_a_folder_does_not_go_on_with_other_versions(tmp_path):
         runs.keep_plan(tmp_path, plan(versions=newer))
     with pytest.raises(runs.PlanDiffers, match="judge '0123' is now '4567'"):
         runs.keep_plan(tmp_path, plan(judge="4567"))
+    with pytest.raises(runs.PlanDiffers, match="cells '' is now '89ab'"):
+        runs.keep_plan(tmp_path, plan(cells="89ab"))
     # One from before versions were kept.
     (tmp_path / "plan.json").write_text(plan().model_dump_json(exclude={"versions", "judge"}))
     with pytest.raises(runs.PlanDiffers, match=f"libtpu None is now '{versions().libtpu}'"):
