@@ -12,6 +12,8 @@ from hawkeye_mcp.profiler.view import ELEMENTS, View, count, finding, flop, us
 SPILLED = 0.05  # of the cycles
 NEEDLESS = 1.25  # times the workload's
 ACROSS_LANES = 0.25
+# Of scalar instructions: share of their slots that is much, and what is much beside units that do little.
+SCALARS, LEADS, LEAST_LEADING = 0.4, 1.3, 0.15
 
 
 def precise_matmuls(view: View) -> Iterator[Finding]:
@@ -166,9 +168,11 @@ def transcendentals(view: View) -> Iterator[Finding]:
 
 
 def scalars(view: View) -> Iterator[Finding]:
-    """Loops that handle too little in a turn."""
-    share = view.share("scalar_ops", SCALAR_SLOTS)
-    if share < 0.4 or max(shares(view).values()) > BUSY:
+    """Loops that handle too little in a turn: scalar instructions fill their slots, or are more than all that they serve."""
+    share, busiest = view.share("scalar_ops", SCALAR_SLOTS), max(shares(view).values())
+    issuing = view.executed("executed_bundles") / view.cycles if view.cycles else 0.0
+    leads = share > LEADS * busiest and share >= LEAST_LEADING and issuing > BUSY
+    if busiest > BUSY or not (leads or share >= SCALARS):
         return
     yield finding(
         f"Scalar instructions (addresses, loop control, branches) fill {100 * share:.0f} % of their slots and vector arithmetic"
@@ -176,7 +180,8 @@ def scalars(view: View) -> Iterator[Finding]:
         " once, and unroll short loops.",
         "counters.scalar_ops",
         view.executed("scalar_ops"),
-        _saved_us(view, "scalar", share),
+        # A turn that is short takes as long as its longest chain of instructions, whatever units they need.
+        _saved_us(view, "scalar", share if share >= SCALARS else issuing),
         "03_vectorized_vmem",
     )
 

@@ -107,6 +107,9 @@ CASES = {
     "scalar loops": (
         "counters.scalar_ops", 2400, None,
         lambda: view(_norm(), workload=NORM, counters=counts(scalar_ops=0.6, valu_ops=0.1))),
+    "loops over rows": (  # three quarters of the time go to turns that do little, whatever units they need
+        "counters.scalar_ops", 2658, None,
+        lambda: view(_norm(), workload=NORM, counters=counts(stall=0.25, scalar_ops=0.22, valu_ops=0.12))),
     "blocks over the edge": (
         "blocks[operand 0 bf16[4096,8192]].overhang", 800, "12_ragged_edges_and_masking",
         lambda: view(kernel(operands=[operand(overhang=1.25)]))),
