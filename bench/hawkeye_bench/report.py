@@ -179,7 +179,10 @@ def _remarks(found: Summary) -> list[str]:
     if any(run.indistinguishable for run in runs):
         said.append("~: by the errors of such predictions so far, not known to be faster or slower than XLA.")
     algebraic = {run.workload: run.algebraic for run in runs if run.algebraic}
-    said += [f"algebraic: a speedup on {name} may be due to algebra. {' '.join(why.split())}" for name, why in algebraic.items()]
+    said += [
+        f"algebraic: a speedup on {name} may be due to algebra. {' '.join(why.split())}"
+        for name, why in algebraic.items()
+    ]
     said += [f"In no aggregate: {name}. {' '.join(why.split())}" for name, why in found.apart.items()]
     for other, by_workload in {WITHOUT: ratios, **found.over_controls}.items():
         said += [
