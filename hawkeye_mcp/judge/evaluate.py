@@ -71,12 +71,11 @@ class _Outcome:
 
 
 @dataclass(frozen=True)
-class Verified:
-    """status: "correct" or what a first wrong stage says. correctness: None if it did not come to that."""
+class Examined:
+    """profile: its status is "incorrect" or worse if results are wrong. seeds: draws on which they were right."""
 
-    status: str
-    message: str
-    correctness: Correctness | None
+    profile: Profile
+    seeds: int
 
 
 class SandboxFailed(Exception):
@@ -151,22 +150,6 @@ class Judge:
             created=datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds"),
         )
 
-    async def verify(self, source: str, workload: Workload, tpu: str) -> Verified:
-        """Only whether a kernel's results are right: traced, audited and run as in an evaluation, but not timed."""
-        work = Work(source, workload, tpu, _ignore)
-
-        async def stages() -> _Outcome:
-            await self._trace(work)
-            await self._audit(work)
-            await self._verify(work)
-            assert work.correctness
-            if not work.correctness.ok:
-                return _wrong(work.correctness)
-            return _Outcome("correct", _right(work.correctness), "")
-
-        outcome = await self._outcome(work, stages)
-        return Verified(outcome.status, outcome.message, work.correctness)
-
     async def profile(
         self,
         source: str,
@@ -174,15 +157,14 @@ class Judge:
         tpu: str,
         *,
         counters: bool = True,
-        compared: bool = True,
         progress: Progress = _ignore,
     ) -> Profile:
         """Look into a kernel without verifying it: predicted time, counters of the executed schedule, memory;
         measured time where this machine has the TPU.
 
-        Without `counters` it answers with the time alone, some seconds sooner; without `compared` there is no baseline.
+        Without `counters` it answers with the time alone, some seconds sooner.
         """
-        work = Work(source, workload, tpu, progress, verified=False, counted=counters, compared=compared)
+        work = Work(source, workload, tpu, progress, verified=False, counted=counters)
 
         async def stages() -> _Outcome:
             await self._trace(work)
@@ -201,15 +183,48 @@ class Judge:
                 "Address the first finding, then evaluate.",
             )
 
+        return self._profile(work, await self._outcome(work, stages))
+
+    async def examine(
+        self, source: str, workload: Workload, second: Workload, tpu: str, known: dict[str, Correctness]
+    ) -> Examined:
+        """A profile of a kernel, after its results were found right at the check sizes of two workloads.
+
+        second: the same problem at another size. known: what was found of programs that were run for verification,
+        filled here; the same program is not run again, though another chip's kernel is the same for the interpreter.
+        """
+        work = Work(source, workload, tpu, _ignore, counted=True, compared=False)
+        other = Work(source, second, tpu, _ignore)
+
+        async def stages() -> _Outcome:
+            await self._trace(work, other)
+            for each in (work, other):
+                await self._audit(each)
+                program = f"{each.workload.reference} {sha256(each.artifacts[each.verify_at]['cpu'])}"
+                each.correctness = known.get(program)
+                if not each.correctness:
+                    await self._verify(each)
+                assert each.correctness
+                if not each.correctness.ok:
+                    return _wrong(each.correctness)
+                known[program] = each.correctness
+            await self._predictor.predict(work)
+            self._predictor.count(work)
+            return _Outcome("profiled", "Right at both sizes, and profiled.", "")
+
         outcome = await self._outcome(work, stages)
+        seeds = sum(each.correctness.seeds for each in (work, other) if each.correctness and each.correctness.ok)
+        return Examined(self._profile(work, outcome), seeds)
+
+    def _profile(self, work: Work, outcome: _Outcome) -> Profile:
         predicted = work.predicted or work.timing
         return Profile(
             status=outcome.status,
             message=outcome.message,
             next_step=outcome.next_step,
-            workload=workload.name,
-            tpu=tpu,
-            kernel_sha256=sha256(source),
+            workload=work.workload.name,
+            tpu=work.tpu,
+            kernel_sha256=sha256(work.source),
             isolation=self.isolation,
             artifact=work.artifact,
             predicted_us=predicted.candidate_us if predicted else None,
@@ -240,10 +255,13 @@ class Judge:
 
     # The stages, in order; prediction has a room of its own.
 
-    async def _trace(self, work: Work) -> None:
+    async def _trace(self, work: Work, other: Work | None = None) -> None:
+        """other: of the same kernel, for another workload; only verified, at its check size."""
         chip = CHIPS[work.tpu]
         sizes: tuple[Size, ...] = ("full", "check") if work.verified else ("full",)
-        inputs = {size: work.workload.shapes(work.workload.inputs, size) for size in sizes}
+        inputs = {str(size): work.workload.shapes(work.workload.inputs, size) for size in sizes}
+        if other:
+            inputs["other"] = other.workload.shapes(other.workload.inputs, "check")
         with work.stage("trace"):
             async with self._sandboxes.take(chip) as box:
                 ended = await box.trace(work.source, inputs, chip, interpreted=work.verified)
@@ -261,13 +279,19 @@ class Judge:
                 f"Tracing failed: {ended.why}.",
                 _with_output(hints.hint(ended.why) or NEXT_STEP["trace_error"], ended.stderr_tail),
             )
-        reply = SandboxReply(ended.reply)
+        reply = SandboxReply(ended.reply, inputs.keys())
         if reply.failed:
             raise reply.failed.verdict("The file cannot be loaded")
         if failure := reply.failures.get("full"):
             raise failure.verdict("The workload cannot be traced at its full size")
         if "full" not in reply.artifacts:
             raise Verdict("trace_error", "The sandbox sent back no artifact.")
+        if other:
+            if failure := reply.failures.get("other"):
+                raise failure.verdict("The workload cannot be traced at its other size")
+            if "other" not in reply.artifacts:
+                raise Verdict("trace_error", "The sandbox sent back no artifact.")
+            other.artifacts = dict.fromkeys(("full", "check"), reply.artifacts.pop("other"))
         work.artifacts = reply.artifacts
         work.verify_at = "check" if "check" in reply.artifacts else "full"
 

@@ -1,5 +1,6 @@
 """Ways an evaluation ends early, and what each status asks of the author."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,18 +52,16 @@ class _Failure:
 class SandboxReply:
     """A sandbox's reply, taken apart as the hostile data it is."""
 
-    def __init__(self, reply: dict[str, Any]) -> None:
+    def __init__(self, reply: dict[str, Any], sizes: Collection[str]) -> None:
         self.artifacts: dict[str, dict[str, str]] = {}
         artifacts = reply.get("artifacts")
-        for size in ("full", "check"):
+        for size in sizes:
             pair = artifacts.get(size) if isinstance(artifacts, dict) else None
             if isinstance(pair, dict) and isinstance(pair.get("tpu"), str) and isinstance(pair.get("cpu"), str):
                 self.artifacts[size] = {"tpu": pair["tpu"], "cpu": pair["cpu"]}
         failures = reply.get("failures")
         self.failures = {
-            size: found
-            for size in ("full", "check")
-            if isinstance(failures, dict) and (found := self._failure(failures.get(size)))
+            size: found for size in sizes if isinstance(failures, dict) and (found := self._failure(failures.get(size)))
         }
         self.failed = self._failure(reply.get("failed"))
 

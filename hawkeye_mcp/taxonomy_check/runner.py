@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 import hawkeye_mcp
 from hawkeye_mcp import state, taxonomy
+from hawkeye_mcp.evaluation import Correctness
 from hawkeye_mcp.judge.evaluate import Judge, open_judge
 from hawkeye_mcp.judge.workers import Worker
 from hawkeye_mcp.profile import Profile
@@ -34,6 +35,7 @@ _JUDGING = ("candidate", "judge", "profiler", "taxonomy_check")  # packages that
 # A cell's kernel is named as in its guide; the judge takes what is named like this.
 _ENTRY = "\n\nworkload = kernel\n"
 KERNELS = ("naive", "optimized")
+_Known = dict[str, Correctness]
 
 
 @dataclass
@@ -75,6 +77,7 @@ async def verify(
     limit = anyio.CapacityLimiter(AT_ONCE)
     with tempfile.TemporaryDirectory(prefix="hawkeye-taxonomy-") as scratch:
         async with open_judge() as judge, anyio.create_task_group() as tasks:
+            known: _Known = {}
 
             async def one(tpu: str, row: str) -> None:
                 async with limit:
@@ -82,7 +85,7 @@ async def verify(
                     kept = None if fresh else _read(path)
                     if not kept:
                         progress(f"{row} on {tpu}")
-                    result = kept or await _verify(judge, tpu, row, facts[tpu], Path(scratch))
+                    result = kept or await _verify(judge, tpu, row, facts[tpu], Path(scratch), known)
                     if not kept and result.ok:
                         state.write_atomically(path, result.model_dump_json(indent=1) + "\n")
                     found[tpu, row] = result
@@ -93,28 +96,25 @@ async def verify(
     return [found[pair] for pair in wanted]
 
 
-async def _verify(judge: Judge, tpu: str, row: str, facts: Mapping[str, Any], scratch: Path) -> Verified:
+async def _verify(judge: Judge, tpu: str, row: str, facts: Mapping[str, Any], scratch: Path, known: _Known) -> Verified:
     start = time.monotonic()
     cell = taxonomy.cell(tpu, row)
     problem, second = (_workload(scratch, row, source.problem(row, facts, second=other)) for other in (False, True))
     looked = {name: _Kernel() for name in KERNELS}
     for name, text in zip(KERNELS, (cell.naive_kernel, cell.optimized_kernel), strict=True):
-        await _look(judge, looked[name], text + _ENTRY, problem, second, tpu)
+        await _look(judge, looked[name], text + _ENTRY, problem, second, tpu, known)
     problems = [f"{name}: {problem}" for name in KERNELS for problem in looked[name].problems]
     told = source.params(row, tpu)
     problems += [said for name in KERNELS if (seen := looked[name].profile) for said in misquoted(told, name, seen)]
     return _judged(cell, looked["naive"], looked["optimized"], problems, time.monotonic() - start)
 
 
-async def _look(judge: Judge, into: _Kernel, kernel: str, problem: Workload, second: Workload, tpu: str) -> None:
-    """Whether a kernel's results are right at both sizes, and its profile."""
-    for workload in (problem, second):
-        found = await judge.verify(kernel, workload, tpu)
-        if found.status != "correct":
-            into.problems.append(found.message)
-        elif found.correctness:
-            into.seeds += found.correctness.seeds
-    profile = await judge.profile(kernel, problem, tpu, compared=False)
+async def _look(
+    judge: Judge, into: _Kernel, kernel: str, problem: Workload, second: Workload, tpu: str, known: _Known
+) -> None:
+    """A kernel's profile, if its results are right at both sizes."""
+    found = await judge.examine(kernel, problem, second, tpu, known)
+    into.seeds, profile = found.seeds, found.profile
     if profile.status != "profiled":
         into.problems.append(f"{profile.message} {profile.compiler_message or ''}".strip())
         return

@@ -136,7 +136,7 @@ def _config(row: str, tpu: str, facts: Mapping[str, Any], versions: Versions) ->
     """config.json: what the cell claims, for programs."""
     source, declared = load(row), _declared(row, facts)
     own, arrays = source.chip(tpu), declared.inputs + declared.outputs
-    sizes = {**declared.sizes, "second": source.second}
+    sizes: dict[str, dict[str, int]] = {**declared.sizes, "second": source.second}
     config = {
         "title": source.title,
         "one_line": source.one_line,

@@ -9,6 +9,7 @@ from rows import CELL, KERNEL, TOML, taxonomy_of
 
 from hawkeye_mcp import state
 from hawkeye_mcp.evaluation import Timing
+from hawkeye_mcp.judge.evaluate import Examined
 from hawkeye_mcp.profile import Buffer, Count, Finding, KernelProfile, Profile, Roofline
 from hawkeye_mcp.taxonomy import Cell
 from hawkeye_mcp.taxonomy_check import render, runner
@@ -127,38 +128,24 @@ def test_what_a_guide_quotes_is_what_the_profile_says(quoted: dict[str, Any], sa
     assert runner.misquoted(quoted, "naive", profile(us, valu_ops=2.5e6)) == said
 
 
-class Recorded:
-    """A judge that says what it is told, and notes what it is asked."""
+class Told:
+    """A judge that finds what it is told to."""
 
-    def __init__(self, verdicts: list[str], seen: Profile) -> None:
-        self.verdicts, self.seen, self.asked = verdicts, seen, []
+    def __init__(self, seen: Profile) -> None:
+        self.seen = seen
 
-    async def verify(self, kernel: str, workload: Any, tpu: str) -> Any:
-        self.asked.append((kernel, workload))
-        status = self.verdicts.pop(0)
-
-        class Found:
-            message, correctness = f"Told {status}.", None
-
-        Found.status = status
-        return Found
-
-    async def profile(self, kernel: str, workload: Any, tpu: str, *, compared: bool) -> Profile:
-        self.asked.append((kernel, workload))
-        return self.seen
+    async def examine(self, *asked: Any) -> Examined:
+        return Examined(self.seen, 6)
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    ("verdicts", "seen", "said"),
+    ("seen", "said"),
     [
-        (["correct", "correct"], profile(), []),
-        (["correct", "incorrect"], profile(), ["Told incorrect."]),
-        (["incorrect", "correct"], profile(), ["Told incorrect."]),
-        (["correct", "correct"], profile(None), ["its time is not predicted: no reason is known"]),
-        (["correct", "correct"], profile().model_copy(update={"status": "compile_error", "message": "No."}), ["No."]),
+        (profile(), []),
+        (profile(None), ["its time is not predicted: no reason is known"]),
+        (profile().model_copy(update={"status": "compile_error", "message": "No."}), ["No."]),
         (
-            ["correct", "correct"],
             profile().model_copy(
                 update={"timing": profile().timing.model_copy(update={"lower_bound": True, "notes": ["data"]})}
             ),
@@ -166,13 +153,11 @@ class Recorded:
         ),
     ],
 )
-async def test_a_kernel_is_right_at_both_sizes_and_has_a_time(
-    verdicts: list[str], seen: Profile, said: list[str]
-) -> None:
-    into, judge = _Kernel(), Recorded(verdicts, seen)
-    await runner._look(judge, into, "text", "first", "second", "v5e")  # type: ignore[arg-type]
+async def test_a_kernel_is_right_and_has_a_time(seen: Profile, said: list[str]) -> None:
+    into = _Kernel()
+    await runner._look(Told(seen), into, "text", "first", "second", "v5e", {})  # type: ignore[arg-type]
     assert into.problems == said
-    assert [workload for _, workload in judge.asked] == ["first", "second", "first"]
+    assert into.seeds == 6
 
 
 # --- the whole way, with the real judge and compiler
@@ -215,6 +200,6 @@ async def test_a_wrong_kernel_is_found_and_a_right_one_kept(tmp_path: Path, monk
     assert found[""].problems == []
     assert found[""].seeds == 6
     assert [(f.naive, f.optimized, f.ratio) for f in found[""].counters] == [(4096, 512, 8.0)]
-    assert [problem.split(":")[0] for problem in found["optimized"].problems] == ["optimized", "optimized"]
+    assert [problem.split(" at ")[0] for problem in found["optimized"].problems] == ["optimized: Wrong"]
     kept = list((tmp_path / "cache" / "cells").iterdir())
     assert [json.loads(path.read_text())["ok"] for path in kept] == [True]
