@@ -1,5 +1,7 @@
 """Findings about what crosses HBM and what waits for it. Thresholds are where the change can pay."""
 
+import math
+from collections import Counter
 from collections.abc import Iterator
 
 from hawkeye_mcp.profile import Direction, Finding
@@ -17,6 +19,7 @@ NEARLY_FULL = 0.75
 SERIAL = 0.45
 # XLA operations, by the names that it gives them, that move an array and compute nothing.
 RELAYOUTS = ("copy", "transpose", "reshape")
+PADDING = ("pad", "slice")
 
 
 def outside_kernels(view: View) -> Iterator[Finding]:
@@ -24,11 +27,21 @@ def outside_kernels(view: View) -> Iterator[Finding]:
     spent_us = sum(op.us for op in ops)
     if spent_us > 0.02 * view.total_us:
         named = ", ".join(f"{op.name} {us(op.us)}" for op in ops[:2])
-        if sum(op.us for op in ops if op.name.split(".")[0] in RELAYOUTS) > 0.5 * spent_us:
+
+        def mostly(names: tuple[str, ...]) -> bool:
+            return sum(op.us for op in ops if op.name.split(".")[0] in names) > 0.5 * spent_us
+
+        if mostly(RELAYOUTS):
             what, row = "outside the kernels that only change how an array lies", "13_layout_and_transpose"
             advice = (
                 "Take blocks of the array as it lies, and let index maps and the dot's contracted dimensions do what a"
                 " transpose does."
+            )
+        elif mostly(PADDING):
+            what, row = "that pad and slice outside the kernels", "12_ragged_edges_and_masking"
+            advice = (
+                "Cover the array as it is with a grid of pl.cdiv steps, and mask in the body, in the last step, what"
+                " lies past the edge of an axis that is summed over."
             )
         else:
             what, row = "outside the kernels", "05_fused_epilogue"
@@ -127,7 +140,19 @@ def intermediates(view: View) -> Iterator[Finding]:
     excess = moved - view.workload.least_bytes
     over_hbm_us = sum(k.total_us if k.by_hbm else _waiting_us(k) * k.profile.calls for k in view.kernels)
     costs_us = min(view.hbm_us(excess), over_hbm_us)
-    if excess > 0.1 * moved and costs_us > 0:
+    if excess <= 0.1 * moved or costs_us <= 0:
+        return
+    again = _read_again(view)
+    if again > 0.5 * excess:
+        yield finding(
+            f"{size(again)} of the workload's inputs are read by a kernel after another has read them, and HBM is what they"
+            " wait for. Read them once: one kernel, whose steps leave in scratch what later ones need of them.",
+            "kernels[].traffic.least_bytes",
+            again,
+            min(costs_us, view.hbm_us(again)),
+            "11_carried_scan",
+        )
+    else:
         yield finding(
             f"The kernels hand each other {size(excess)} through HBM beside the workload's own {size(view.workload.least_bytes)},"
             " and HBM is what they wait for. Compute both in one kernel, with the intermediate in VMEM.",
@@ -140,6 +165,19 @@ def intermediates(view: View) -> Iterator[Finding]:
             if _partial_products(view)
             else "05_fused_epilogue",
         )
+
+
+def _read_again(view: View) -> int:
+    """Bytes of arrays as long as an input of the workload that kernels read more often than such arrays there are."""
+    operands = [o for kernel in view.kernels for o in kernel.anatomy.operands]
+    inputs = Counter(math.prod(shape) for shape, _ in view.workload.shapes(view.workload.inputs, "full"))
+    again = 0
+    for elements, there_are in inputs.items():
+        same = [o for o in operands if _elements(o) == elements]
+        reads = [o.array_bytes for o in same if o.direction == "read"]
+        surplus = 2 * len(reads) - len(same) - there_are  # what a kernel wrote is read once without being an input
+        again += max(0, surplus) * min(reads, default=0)
+    return again
 
 
 def _softmax_between_products(view: View) -> bool:
@@ -159,7 +197,11 @@ def _partial_products(view: View) -> bool:
 
 def _longest(operands: list[Operand], direction: Direction) -> int:
     """Elements of the longest array that is read or written."""
-    return max((8 * o.array_bytes // o.item_bits for o in operands if o.direction == direction), default=0)
+    return max((_elements(o) for o in operands if o.direction == direction), default=0)
+
+
+def _elements(operand: Operand) -> int:
+    return 8 * operand.array_bytes // operand.item_bits
 
 
 def wide_operands(view: View) -> Iterator[Finding]:

@@ -44,6 +44,9 @@ CASES = {
     "XLA operations that change a layout": (
         "timing.ops[kind=xla].us", 800, "13_layout_and_transpose",
         lambda: view(kernel(us=2900.0), outside_us=800.0, outside="copy.1")),
+    "XLA operations that pad": (
+        "timing.ops[kind=xla].us", 800, "12_ragged_edges_and_masking",
+        lambda: view(kernel(us=2900.0), outside_us=800.0, outside="pad.2")),
     "an operand that HBM is read for again": (
         # 1.25 GiB of it beyond the first 64 MiB are 1594 us, but the schedule is left with 3000
         "traffic[operand 0 bf16[4096,8192]].factor", 1000, "09_block_size_and_vmem_budget",
@@ -155,11 +158,27 @@ def test_no_finding_names_a_row_that_the_chip_does_not_have(name):
 
 def test_intermediates_between_kernels_that_wait_for_hbm():
     first = kernel(us=1000.0, hbm_us=1000.0, schedule_us=300.0, by_hbm=True, mxu_us=100.0)
-    second = kernel(us=1000.0, hbm_us=1000.0, schedule_us=300.0, by_hbm=True, mxu_us=100.0)
+    between = [operand(label="operand 0 f32[4096,4096]", item_bits=32)]
+    second = kernel(us=1000.0, hbm_us=1000.0, schedule_us=300.0, by_hbm=True, mxu_us=100.0, operands=between)
     small = GEMM.model_copy(update={"least_bytes": 32 << 20, "flops": 1e9})
     (worst,) = [one for one in diagnose(view(first, second, workload=small), ROWS) if "least" in one.counter]
     assert (worst.counter, worst.value) == ("kernels[].traffic.least_bytes", pytest.approx(96 << 20, rel=1e-3))
     assert worst.costs_us == pytest.approx((96 << 20) / 800e9 * 1e6, rel=1e-3)
+
+
+def test_an_input_that_two_kernels_read_is_no_intermediate():
+    def found(**changed):
+        first = kernel(us=1000.0, hbm_us=1000.0, schedule_us=300.0, by_hbm=True, mxu_us=100.0)
+        second = kernel(us=1000.0, hbm_us=1000.0, schedule_us=300.0, by_hbm=True, mxu_us=100.0, **changed)
+        small = GEMM.model_copy(update={"least_bytes": 32 << 20, "flops": 1e9})
+        told = diagnose(view(first, second, workload=small), [*ROWS, "11_carried_scan"])
+        return next(one for one in told if one.counter == "kernels[].traffic.least_bytes")
+
+    assert (found().taxonomy_row, found().value) == ("11_carried_scan", pytest.approx(64 << 20, rel=1e-3))
+    assert found().costs_us == pytest.approx((64 << 20) / 800e9 * 1e6, rel=1e-3)
+    assert "hand each other" in found(operands=[operand(array_bytes=96 << 20)]).text
+    written = operand(label="result 0 bf16[4096,8192]", direction="written")  # an input's size, but not an input
+    assert "hand each other" in found(operands=[operand(), written]).text
 
 
 def test_a_softmax_between_two_products_belongs_in_one_kernel_even_where_hbm_is_close_to_the_schedule():
@@ -170,7 +189,8 @@ def test_a_softmax_between_two_products_belongs_in_one_kernel_even_where_hbm_is_
     def row_of(exponentials):
         work = {"flops": 1e9, "vector_elements": 1e6, "transcendental_elements": exponentials}
         first = kernel(us=1000.0, hbm_us=900.0, stalls=waits, mxu_us=100.0)
-        second = kernel(us=1000.0, hbm_us=900.0, stalls=waits, mxu_us=100.0, step=work)
+        scores = operand(label="operand 0 f32[4096,4096]", item_bits=32)
+        second = kernel(us=1000.0, hbm_us=900.0, stalls=waits, mxu_us=100.0, step=work, operands=[scores])
         found = diagnose(view(first, second, workload=small), rows)
         return next(one.taxonomy_row for one in found if one.counter == "kernels[].traffic.least_bytes")
 
