@@ -58,9 +58,14 @@ def workloads(found: Iterable[Workload], console: Console) -> None:
 
 
 def cells(found: Iterable[Cell], console: Console) -> None:
-    rows = table("tpu", "row", "technique", "in one line")
+    """A line for each row; a chip in brackets is one on which the technique changes nothing."""
+    chips: dict[tuple[str, str, str], list[str]] = {}
     for cell in found:
-        rows.add_row(cell.tpu, cell.row, cell.title, cell.one_line)
+        shown = cell.tpu if cell.config.get("applies", True) else f"({cell.tpu})"
+        chips.setdefault((cell.row, cell.title, cell.one_line), []).append(shown)
+    rows = table("row", "chips", "technique", "in one line")
+    for row, title, one_line in sorted(chips):
+        rows.add_row(row, " ".join(chips[row, title, one_line]), title, one_line)
     console.print(rows)
 
 

@@ -62,7 +62,11 @@ def test_wrong_usage_exits_2_before_anything_starts(command, changed, said, tmp_
     [
         (["workloads", "show", "nothing"], "12p_RMSNorm"),
         (["taxonomy", "show", "01_mxu_fed"], "01_mxu_feed"),
-        (["taxonomy", "show", "01_mxu_feed", "--tpu", "v6e"], "Chips with cells: v5e"),
+        (["taxonomy", "show", "99_none", "--tpu", "v6e"], "v6e has no row '99_none'"),
+        (["taxonomy", "verify", "--row", "99_none"], "no row '99_none'. All: 01_mxu_feed"),
+        (["taxonomy", "verify", "--row", "01_mxu_feed", "--write"], "leave --tpu and --row out"),
+        (["taxonomy", "verify", "--tpu", "v3"], "v5e, v5p, v6e, 7x"),
+        (["taxonomy", "render", "--row", "99_none"], "no row '99_none'. All: 01_mxu_feed"),
         (["taxonomy", "show", "01_mxu_feed", "--part", "some"], "all, guide, naive, optimized, config"),
         (["taxonomy", "list", "--tpu", "v3"], "v5e, v5p, v6e, 7x"),
         (["install", "emacs"], "claude_code, codex, openhands, cursor, vscode"),
@@ -145,7 +149,8 @@ def test_taxonomy_as_json():
     cell = taxonomy.cell("v5e", "01_mxu_feed")
     listed = json.loads(run("taxonomy", "list", "--json").stdout)
     assert {"row": cell.row, "tpu": "v5e", "title": cell.title, "one_line": cell.one_line} in listed
-    assert json.loads(run("taxonomy", "list", "--tpu", "v6e", "--json").stdout) == []
+    one_chip = json.loads(run("taxonomy", "list", "--tpu", "v6e", "--json").stdout)
+    assert one_chip == [each for each in listed if each["tpu"] == "v6e"] != []
     assert json.loads(run("taxonomy", "show", cell.row, "--json").stdout) == cell.model_dump()
     part = json.loads(run("taxonomy", "show", cell.row, "--part", "naive", "--json").stdout)
     assert part["naive"] == cell.naive_kernel

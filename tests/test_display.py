@@ -5,6 +5,7 @@ from rich.console import Console
 
 from hawkeye_mcp import display
 from hawkeye_mcp.evaluation import Timing
+from hawkeye_mcp.taxonomy import Cell
 
 
 def shown(**changed):
@@ -87,3 +88,14 @@ def test_a_number_is_never_broken_in_two_where_a_text_can_be():
     rows.add_row("x" * 60, "1,090,000")
     console.print(rows)
     assert "xxx  1,090,000\n" in console.file.getvalue()
+
+
+def test_cells_are_listed_once_with_the_chips_they_apply_to(capsys):
+    def cell(tpu: str, row: str, applies: bool = True) -> Cell:
+        texts = {"guide": "", "naive_kernel": "", "optimized_kernel": ""}
+        return Cell(row=row, tpu=tpu, title=row[3:], one_line="line", config={"applies": applies}, **texts)
+
+    console = Console(width=80)
+    display.cells([cell("v5e", "02_b"), cell("v5e", "01_a", False), cell("7x", "01_a"), cell("7x", "02_b")], console)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[1:] == [["01_a", "(v5e)", "7x", "a", "line"], ["02_b", "v5e", "7x", "b", "line"]]

@@ -136,14 +136,14 @@ def _config(row: str, tpu: str, facts: Mapping[str, Any], versions: Versions) ->
     """config.json: what the cell claims, for programs."""
     source, declared = load(row), _declared(row, facts)
     own, arrays = source.chip(tpu), declared.inputs + declared.outputs
-    sizes: dict[str, dict[str, int]] = {**declared.sizes, "second": source.second}
+    sizes = [*declared.sizes.items(), ("second", source.second)]
     config = {
         "title": source.title,
         "one_line": source.one_line,
         "applies": own.applies,
         "shapes": {
             size: {a.name: [dims[d] if isinstance(d, str) else d for d in a.shape] for a in arrays}
-            for size, dims in sizes.items()
+            for size, dims in sizes
         },
         "dtypes": {array.name: array.dtype for array in arrays},
         "outputs": [array.name for array in declared.outputs],
