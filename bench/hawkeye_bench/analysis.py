@@ -139,6 +139,14 @@ class Analysis(_Record):
         return self.comparisons[0]
 
 
+def choices_for(conditions: Sequence[str]) -> Choices:
+    """The primary question of a plan with these conditions: taxonomy over none where it has both."""
+    control = "none" if "none" in conditions else next((name for name in conditions if name != "taxonomy"), "none")
+    others = [name for name in conditions if name != control]
+    treatment = "taxonomy" if "taxonomy" in others or not others else others[0]
+    return Choices(treatment=treatment, control=control)
+
+
 def analyse(runs: Iterable[Run], choices: Choices | None = None) -> Analysis:
     """All of it, from the records of finished runs."""
     choices = choices or Choices()

@@ -17,7 +17,7 @@ Source = Literal["predicted", "measured"]
 Failures = Literal["baseline", "dropped", "penalised"]
 FAILURES: tuple[Failures, ...] = get_args(Failures)
 
-COUNTED = {
+COUNTED: dict[Failures, str] = {
     "baseline": "a run without a correct kernel counts as XLA's own speed, 1.0: one would go on using XLA",
     "dropped": "pairs with a failed run are left out: what correct kernels gain, blind to how many there are",
     "penalised": "a failed run counts as half of XLA's speed, or as the slowest correct kernel if that is slower",

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hawkeye_bench import preregistration, trajectories
 from hawkeye_bench import runs as records
-from hawkeye_bench.analysis import Analysis, Choices, Comparison, Effect, FastP, Success, analyse
+from hawkeye_bench.analysis import Analysis, Choices, Comparison, Effect, FastP, Success, analyse, choices_for
 from hawkeye_bench.pairs import Source
 from hawkeye_bench.runs import Plan, Run
 from hawkeye_bench.trajectories import Curve, Point
@@ -70,15 +70,12 @@ def read(out: Path) -> Results:
     Raises:
         NoRuns: it holds no plan, or no run of it has ended.
     """
-    path = out / "plan.json"
-    if not path.is_file():
-        raise NoRuns(f"{out} has no plan.json, so it is no folder of runs; name what --out named, or runs/DATE.")
-    plan = Plan.model_validate_json(path.read_bytes())
+    plan = plan_of(out)
     found = finished(out)
     if not found:
         raise NoRuns(f"no run in {out} has ended yet; start the bench again with --out {out} to go on.")
     registration = preregistration.load(out)
-    choices = Choices.model_validate(registration.choices) if registration else Choices()
+    choices = Choices.model_validate(registration.choices) if registration else choices_for(plan.conditions)
     analysis = analyse(found, choices)
     points = trajectories.of_runs(out, found)
     registered = None
@@ -89,6 +86,18 @@ def read(out: Path) -> Results:
             deviations=preregistration.deviations(registration, plan, choices, found),
         )
     return _together(plan, analysis, found, [points[place] for place in range(len(found))], registered)
+
+
+def plan_of(out: Path) -> Plan:
+    """The plan of a folder.
+
+    Raises:
+        NoRuns: it has none.
+    """
+    path = out / "plan.json"
+    if not path.is_file():
+        raise NoRuns(f"{out} has no plan.json, so it is no folder of runs; name what --out named, or runs/DATE.")
+    return Plan.model_validate_json(path.read_bytes())
 
 
 def finished(out: Path) -> list[Run]:
