@@ -17,8 +17,9 @@ demo: setup
 	$(BIN)/hawkeye-bench --agent minimal --condition none --condition taxonomy \
 	  --workloads 8p_GEMM,41k_Gemm_Add_ReLU,12p_RMSNorm --tpu v5e --max-evaluations 4
 
+# A process for each core: one that has finished its tests takes half of what another has left.
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 check: setup
 	$(BIN)/ruff check .
