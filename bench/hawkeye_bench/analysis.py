@@ -405,6 +405,11 @@ def _remarks(runs: list[Run], found: Analysis) -> list[str]:
             "XLA's time is a lower bound on some workloads: it cancels between two correct kernels, and where a failure "
             "is scored against it, what the other run gained is at least this."
         )
+    if found.primary.effect.ci95 and found.primary.effect.n_workloads < statistics.ENOUGH_WORKLOADS:
+        said.append(
+            f"With fewer than {statistics.ENOUGH_WORKLOADS} workloads the interval is too short if only a few of them gain; "
+            "`python -m hawkeye_bench.coverage` prints by how much."
+        )
     if missing := found.primary.left_out:
         said.append(f"{len(missing)} pairs of the primary comparison are in no ratio; left_out says why for each.")
     return said

@@ -79,7 +79,7 @@ def _pilot(folder: Path, workloads: int, effect: float) -> Assumptions:
     try:
         plan = results.plan_of(folder)
         primary = choices_for(plan.conditions)
-        return from_pilot(results.finished(folder), primary.treatment, primary.control, workloads, effect)
+        return from_pilot(results.finished(folder, plan), primary.treatment, primary.control, workloads, effect)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--pilot") from None
 

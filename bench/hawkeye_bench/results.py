@@ -71,7 +71,7 @@ def read(out: Path) -> Results:
         NoRuns: it holds no plan, or no run of it has ended.
     """
     plan = plan_of(out)
-    found = finished(out)
+    found = finished(out, plan)
     if not found:
         raise NoRuns(f"no run in {out} has ended yet; start the bench again with --out {out} to go on.")
     registration = preregistration.load(out)
@@ -100,10 +100,18 @@ def plan_of(out: Path) -> Plan:
     return Plan.model_validate_json(path.read_bytes())
 
 
-def finished(out: Path) -> list[Run]:
-    """The records of all runs that have ended, planned or not, by workload, condition and repeat."""
-    found = (records.finished(path.parent) for path in out.glob("*/*/*/run.json") if path.parent.name.isdigit())
-    return sorted((run for run in found if run), key=lambda run: (run.workload, run.condition, run.repeat))
+def finished(out: Path, plan: Plan) -> list[Run]:
+    """The records of the plan's runs that have ended, by workload, condition and repeat.
+
+    Only where the plan has a run: an agent may have left a run.json in its workspace.
+    """
+    found = (
+        records.finished(records.folder(out, workload, condition, repeat))
+        for workload in sorted(plan.workloads, key=records.name_of)
+        for condition in sorted(plan.conditions)
+        for repeat in range(1, plan.reps + 1)
+    )
+    return [run for run in found if run]
 
 
 def _together(

@@ -20,6 +20,8 @@ CONFIDENCE = 0.95
 RESAMPLES = 9999
 # With fewer, resampling has too few different outcomes for a tail of 2.5 %, and no such test can reach p < 0.05.
 FEWEST_WORKLOADS = 6
+# From here on the interval held the truth in 92 % or more of experiments of every shape that `coverage` draws.
+ENOUGH_WORKLOADS = 20
 
 Method = Literal["percentile", "BCa"]
 # One value for each workload, on the last axis; axes before it are independent experiments.

@@ -4,7 +4,7 @@ import math
 
 import pytest
 from hawkeye_bench import pairs as pairing
-from hawkeye_bench.analysis import NO_EVIDENCE, Choices, analyse
+from hawkeye_bench.analysis import NO_EVIDENCE, Choices, analyse, choices_for
 from scipy import stats
 from synthetic_runs import experiment, run
 
@@ -141,7 +141,9 @@ def test_too_few_workloads_get_an_estimate_and_no_interval():
     assert found.geomean == pytest.approx(2.0)
     assert (found.ci95, found.wilcoxon_p, found.told) == (None, None, None)
     assert "5 workloads: 6 are the least" in found.why
-    assert effect([*runs, *both("w5", 2.1, 1.0)]).ci95 is not None
+    six = analyse([*runs, *both("w5", 2.1, 1.0)], FAST)
+    assert six.primary.effect.ci95 is not None
+    assert any("too short if only a few" in remark for remark in six.remarks)
 
 
 def test_without_a_correct_kernel_or_without_one_condition_there_is_no_figure():
@@ -235,3 +237,20 @@ def test_secondary_comparisons_are_there_and_adjusted():
     raw = [one.effect.wilcoxon_p for one in found.comparisons[1:]]
     assert [one.adjusted_p for one in found.comparisons[1:]] == pytest.approx(stats.false_discovery_control(raw))
     assert found.primary.adjusted_p is None
+
+
+@pytest.mark.parametrize(
+    ("conditions", "question"),
+    [
+        (["none", "taxonomy", "pool", "placebo"], ("taxonomy", "none")),
+        (["placebo", "none", "taxonomy"], ("taxonomy", "none")),
+        (["taxonomy", "placebo"], ("taxonomy", "placebo")),
+        (["pool", "none"], ("pool", "none")),
+        (["pool", "full"], ("full", "pool")),
+        (["none"], ("taxonomy", "none")),
+        (["taxonomy"], ("taxonomy", "none")),
+    ],
+)
+def test_the_primary_question_follows_from_the_conditions(conditions, question):
+    found = choices_for(conditions)
+    assert (found.treatment, found.control) == question

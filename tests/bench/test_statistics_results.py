@@ -29,9 +29,11 @@ def synthetic(**changed):
 def test_a_folder_is_read_whole(tmp_path):
     preregistration.preregister(tmp_path, PLAN, Choices(resamples=999))
     keep(tmp_path, synthetic(started="2999-01-01T00:00:00+00:00"))
-    aside = runs.folder(tmp_path, "w0", "none", 1).with_name("1.unfinished-1")
-    aside.mkdir()
-    (aside / "run.json").write_text(run("w0").model_dump_json())
+    # Neither a try that was set aside nor what an agent wrote counts.
+    forged = run("workspaces", "abc", speedup=99.0).model_dump_json()
+    for elsewhere in ("w0/none/1.unfinished-1", "workspaces/abc/1", "w0/none/3"):
+        (tmp_path / elsewhere).mkdir(parents=True)
+        (tmp_path / elsewhere / "run.json").write_text(forged)
     found = results.read(tmp_path)
     assert len(found.runs) == 2 * WORKLOADS * REPEATS
     assert (found.effect.n_pairs, found.effect.source, found.effect.told) == (WORKLOADS * REPEATS, "measured", "faster")
