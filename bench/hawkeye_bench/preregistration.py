@@ -46,7 +46,8 @@ def preregister(out: Path, plan: Plan, choices: Choices) -> Registration:
     """Freeze plan and analysis in the folder. The same again changes nothing and returns what is there.
 
     Raises:
-        NotRegistered: another plan is registered there, or runs have ended there already.
+        NotRegistered: another plan is registered there, or the folder is in use without one.
+        OSError: the folder cannot be written.
     """
     kept, chosen = plan.model_dump(mode="json"), choices.model_dump(mode="json")
     sha256 = digest(kept, chosen)
@@ -58,9 +59,10 @@ def preregister(out: Path, plan: Plan, choices: Choices) -> Registration:
             f"{out} holds another registered plan ({changed}). A registered plan is never changed: use another --out, "
             "or leave --preregister out and let the report name what deviates."
         )
-    if any(out.glob("*/*/*/run.json")):
+    if (out / "plan.json").exists():
         raise NotRegistered(
-            f"{out} already holds finished runs, and a plan is registered before its first run: use another --out."
+            f"{out} was begun without a registered plan, and a plan is registered before its first run: use another "
+            "--out."
         )
     now = datetime.now(UTC).isoformat(timespec="seconds")
     registration = Registration(plan=kept, choices=chosen, registered=now, sha256=sha256)

@@ -13,12 +13,6 @@ PLAN = plan(workloads=["w0", "w1"], conditions=["none", "taxonomy"], reps=2)
 LATER = "2999-01-01T00:00:00+00:00"
 
 
-def keep(out, one):
-    target = runs.folder(out, one.workload, one.condition, one.repeat) / "run.json"
-    target.parent.mkdir(parents=True)
-    target.write_text(one.model_dump_json())
-
-
 def planned(**changed):
     return [
         run(workload, condition, repeat, **{"started": LATER} | changed)
@@ -46,16 +40,16 @@ def test_the_hash_is_of_every_choice_and_of_nothing_else(tmp_path):
 def test_registering_the_same_again_changes_nothing_and_another_plan_is_refused(tmp_path):
     first = preregistration.preregister(tmp_path, PLAN, Choices())
     before = (tmp_path / "preregistered.json").read_bytes()
-    keep(tmp_path, run("w0"))
+    runs.keep_plan(tmp_path, PLAN)
     assert preregistration.preregister(tmp_path, PLAN, Choices()) == first
     with pytest.raises(NotRegistered, match=r"reps: 2 was registered, now 3.*use another --out"):
         preregistration.preregister(tmp_path, PLAN.model_copy(update={"reps": 3}), Choices())
     assert (tmp_path / "preregistered.json").read_bytes() == before
 
 
-def test_after_the_first_run_it_is_too_late(tmp_path):
-    keep(tmp_path, run("w0"))
-    with pytest.raises(NotRegistered, match="already holds finished runs"):
+def test_a_folder_that_was_begun_without_one_takes_none(tmp_path):
+    runs.keep_plan(tmp_path, PLAN)
+    with pytest.raises(NotRegistered, match=r"begun without a registered plan.*use another --out"):
         preregistration.preregister(tmp_path, PLAN, Choices())
     assert preregistration.load(tmp_path) is None
 
