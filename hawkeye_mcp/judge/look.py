@@ -15,7 +15,7 @@ from hawkeye_mcp.profiler import diagnosis, roofline, units
 from hawkeye_mcp.profiler.anatomy import Anatomy
 from hawkeye_mcp.profiler.buffers import buffers, traffic
 from hawkeye_mcp.profiler.timing import MODELS, rounded
-from hawkeye_mcp.profiler.view import Kernel, View
+from hawkeye_mcp.profiler.view import Kernel, View, matmul_rate
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,8 @@ def fields(work: Work) -> dict[str, Any]:
             view.peaks,
             None if timing.lower_bound else timing.candidate_us,
             moved_bytes=moved,
-            eight_bit=any(kernel["eight_bit_matmul"] for kernel in work.kernels),
+            eight_bit=view.mxu_flops_per_s > view.peaks["bf16_flops_per_s"]
+            or any(kernel["eight_bit_matmul"] for kernel in work.kernels),
             counters=view.counters,
         )
     return found
@@ -80,7 +81,8 @@ def _view(work: Work, timing: Timing) -> View:
 def _lasting(work: Work) -> dict[str, float]:
     """Peaks at the rates by which times are predicted: a ceiling and a time that rest on other rates do not compare."""
     model = MODELS[work.tpu]
-    by_clock = dict.fromkeys(("clock_hz", "bf16_flops_per_s", "eight_bit_ops_per_s"), model.clock)
+    rates = ("clock_hz", "bf16_flops_per_s", "eight_bit_ops_per_s", "int8_ops_per_s", "int4_ops_per_s", "fp8_ops_per_s")
+    by_clock = dict.fromkeys(rates, model.clock)
     shares = by_clock | {"hbm_bytes_per_s": model.hbm}
     return {name: peak * shares.get(name, 1.0) for name, peak in work.peaks.items()}
 
@@ -124,7 +126,8 @@ def _kernel(
     profile = counted.model_copy(update=known) if counted else KernelProfile(**known)
     mxu_us = None
     if anatomy.step:
-        peak = work.peaks["bf16_flops_per_s"] * model.clock
+        rates = [matmul_rate(work.peaks, matmul.lhs, matmul.rhs) for matmul in anatomy.matmuls]
+        peak = min(rates, default=work.peaks["bf16_flops_per_s"]) * model.clock
         mxu_us = math.prod(plan["grid"]) * anatomy.step.flops / peak * 1e6
     first = times[0] if times else None
     return Kernel(

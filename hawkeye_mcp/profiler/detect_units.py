@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from hawkeye_mcp.profile import Finding
 from hawkeye_mcp.profiler.units import BUSY, LOAD_SLOTS, SCALAR_SLOTS, STORE_SLOTS, VALU_SLOTS, shares
-from hawkeye_mcp.profiler.view import ELEMENTS, View, count, finding, flop, us
+from hawkeye_mcp.profiler.view import ELEMENTS, View, count, finding, flop, matmul_rate, us
 
 SPILLED = 0.05  # of the cycles
 NEEDLESS = 1.25  # times the workload's
@@ -37,6 +37,29 @@ def precise_matmuls(view: View) -> Iterator[Finding]:
             passes,
             costs_us,
             "01_mxu_feed",
+        )
+
+
+def widened_operands(view: View) -> Iterator[Finding]:
+    """Arrays of a type that the chip multiplies at twice the rate, multiplied as another."""
+    for kernel in view.kernels:
+        wide = [
+            m for m in kernel.anatomy.matmuls if matmul_rate(view.peaks, m.lhs, m.rhs) <= view.peaks["bf16_flops_per_s"]
+        ]
+        read = [o for o in kernel.anatomy.operands if o.direction == "read" and o.item_bits == 8 and not o.prefetched]
+        types = [o.label.split()[-1].split("[")[0] for o in read]
+        faster = matmul_rate(view.peaks, *types) / view.peaks["bf16_flops_per_s"] if len(types) > 1 else 1.0
+        if not wide or faster <= 1 or len(wide) < len(kernel.anatomy.matmuls):
+            continue
+        mxu_us = kernel.us if kernel.mxu_us is None else min(kernel.mxu_us, kernel.us)
+        yield finding(
+            f"Kernel {kernel.profile.name} widens {' and '.join(o.label for o in read[:2])} to {wide[0].lhs} before it multiplies, but"
+            f" {view.tpu} multiplies {types[0]} {faster:.3g} times as fast. Give the dot its operands as they are, and scale its"
+            " result.",
+            "matmul operands",
+            faster,
+            max(0.0, kernel.us - max(mxu_us / faster, kernel.hbm_us)) * kernel.profile.calls,
+            "14_low_precision",
         )
 
 
@@ -209,5 +232,5 @@ def _stalled(view: View, cause: str) -> float:
 
 
 DETECTORS = (
-    precise_matmuls, needless_flops, idle_mxu, spilled_registers, vector_memory, cross_lane, vector_arithmetic, transcendentals, scalars,
+    precise_matmuls, widened_operands, needless_flops, idle_mxu, spilled_registers, vector_memory, cross_lane, vector_arithmetic, transcendentals, scalars,
 )  # fmt: skip

@@ -41,6 +41,9 @@ def peaks(tpu: str) -> dict[str, float]:
         "hbm_bytes_per_s": float(info.mem_bw_bytes_per_second * chip.cores),
         "bf16_flops_per_s": float(info.bf16_ops_per_second * chip.cores),
         "eight_bit_ops_per_s": float(max(info.int8_ops_per_second, info.fp8_ops_per_second) * chip.cores),
+        "int8_ops_per_s": float(info.int8_ops_per_second * chip.cores),
+        "int4_ops_per_s": float(info.int4_ops_per_second * chip.cores),
+        "fp8_ops_per_s": float(info.fp8_ops_per_second * chip.cores),
         "vmem_bytes": float(info.vmem_capacity_bytes),
         "clock_hz": chip.clock_hz,
     }

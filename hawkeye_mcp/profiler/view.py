@@ -1,6 +1,7 @@
 """A candidate as the detectors of findings see it: its kernels, what they move, execute and wait for."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -14,13 +15,23 @@ from hawkeye_mcp.workloads import Workload
 ELEMENTS = 1024  # of a vector register of 32-bit numbers: 8 sublanes of 128 lanes
 
 
+_NARROW = {"int8": r"[su]?i(nt)?8", "int4": r"[su]?i(nt)?4", "fp8": r"f(loat)?8"}
+
+
+def matmul_rate(peaks: Mapping[str, float], *dtypes: str) -> float:
+    """Operations a second of the MXUs on operands of these types, as MLIR or jax names them."""
+    kinds = {next((kind for kind, names in _NARROW.items() if re.match(names, dtype)), "") for dtype in dtypes}
+    narrow = peaks.get(f"{kinds.pop()}_ops_per_s", 0.0) if len(kinds) == 1 else 0.0
+    return max(narrow, peaks["bf16_flops_per_s"])
+
+
 @dataclass(frozen=True)
 class Kernel:
     """One kernel; times are of one run.
 
     us: predicted. schedule_us: by libtpu's static profile, waits included; None if unknown. hbm_us: its bytes over the
-    bandwidth. by_hbm: whether bandwidth is what most of its time waits for. mxu_us: its matmuls at the bfloat16 peak,
-    every branch taken; None where loops hide how often they run.
+    bandwidth. by_hbm: whether bandwidth is what most of its time waits for. mxu_us: its matmuls at the peak of their
+    operands' type, every branch taken; None where loops hide how often they run.
     """
 
     profile: KernelProfile
@@ -72,8 +83,16 @@ class View:
         return self.workload.least_bytes / self.peaks["hbm_bytes_per_s"] * 1e6
 
     @property
+    def mxu_flops_per_s(self) -> float:
+        """The fastest rate for types that several of the workload's arrays have, or that a kernel multiplies."""
+        dtypes = [array.dtype for array in self.workload.inputs]
+        pairs = [(dtype, dtype) for dtype in dtypes if dtypes.count(dtype) > 1]
+        pairs += [(matmul.lhs, matmul.rhs) for kernel in self.kernels for matmul in kernel.anatomy.matmuls]
+        return max((matmul_rate(self.peaks, *pair) for pair in pairs), default=self.peaks["bf16_flops_per_s"])
+
+    @property
     def mxu_floor_us(self) -> float:
-        return (self.workload.least_flops or self.workload.flops) / self.peaks["bf16_flops_per_s"] * 1e6
+        return (self.workload.least_flops or self.workload.flops) / self.mxu_flops_per_s * 1e6
 
     @property
     def ideal_us(self) -> float:
