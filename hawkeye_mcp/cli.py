@@ -410,18 +410,18 @@ def workloads_readme(
 ) -> None:
     """Compare workloads/README.md with what a check of all workloads finds, or write it.
 
-    Exit code: 1 if the page is not current, baselines aside.
+    Exit code: 1 if the page is not current, times over the roofline and figures at full size aside.
     """
     from hawkeye_mcp import state, workloads
     from hawkeye_mcp.workload_check import readme
 
     wanted = [workloads.load(name) for name in workloads.names()]
-    page = readme.render(wanted, _checked(wanted, "check", False))
+    shown = readme.path().read_text(encoding="utf-8") if readme.path().exists() else ""
+    page = readme.render(wanted, _checked(wanted, "check", False), shown)
     if write:
         state.write_atomically(readme.path(), page)
         typer.echo(f"{readme.path()}: written")
         return
-    shown = readme.path().read_text(encoding="utf-8") if readme.path().exists() else ""
     if found := readme.differences(shown, page):
         typer.echo("\n".join(found))
         typer.echo("workloads/README.md is not current. Next: hawkeye workloads readme --write", err=True)

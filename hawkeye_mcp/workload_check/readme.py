@@ -6,6 +6,7 @@ from pathlib import Path
 from hawkeye_mcp import content
 from hawkeye_mcp.judge import baseline
 from hawkeye_mcp.versions import versions
+from hawkeye_mcp.workload_check import runner
 from hawkeye_mcp.workload_check.report import Checked
 from hawkeye_mcp.workloads import Workload
 
@@ -27,26 +28,36 @@ This page is written by `hawkeye workloads readme --write`, which checks what ha
 - XLA over roofline: predicted time of the XLA baseline over the time its FLOPs or bytes take at peak, per chip; >= where
   a part of it could not be predicted, empty where no baseline is shipped (`hawkeye baselines` predicts them). When they are
   predicted anew, `hawkeye workloads readme --write` brings this column up to date; it counts for nothing else.
+- full size: processor seconds, of all cores together, and most memory of one verification at full size on a CPU (draw,
+  program, oracle), from the last `hawkeye workloads check --size full`; "over 12 GB" is not run, empty was not yet.
 
 """
 _COLUMNS = ("workload", "family", "size", "GFLOP", "least MB", "bound", "power", "honest", "gate", "caught")
-_BASELINE = "XLA over roofline"
+_MEASURED = ("XLA over roofline", "full size")  # not compared: they change with the method and the machine
+_HEADER = [*_COLUMNS, *_MEASURED]
 
 
 def path() -> Path:
     return content.folder("workloads") / "README.md"
 
 
-def render(workloads: Sequence[Workload], checks: Sequence[Checked]) -> str:
-    """The whole page; checks in the order of the workloads."""
-    rows = [[*_row(w, c), _over_roofline(w, c)] for w, c in zip(workloads, checks, strict=True)]
-    header = [*_COLUMNS, _BASELINE]
+def render(workloads: Sequence[Workload], checks: Sequence[Checked], page: str = "") -> str:
+    """The whole page; checks in the order of the workloads.
+
+    page: the page so far, whose figures at full size stay where this machine has none of its own.
+    """
+    shown = {cells[0]: cells[-1] for line in page.splitlines() if len(cells := _split(line)) == len(_HEADER)}
+    rows = [
+        [*_row(w, c), _over_roofline(w, c), _at_full_size(runner.known(w, "full")) or shown.get(w.name, "")]
+        for w, c in zip(workloads, checks, strict=True)
+    ]
+    header = _HEADER
     lines = [header, ["---"] * len(header), *rows]
     return _INTRODUCTION + "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def differences(page: str, current: str) -> list[str]:
-    """Lines of a page that are not those of the current one, but for baselines and a last digit of power and error."""
+    """Lines of a page that are not the current one's, but for what is measured and a last digit of power and error."""
     have, want = ([_cells(line) for line in text.splitlines()] for text in (page, current))
     missing = [line for line in want if not any(_alike(line, other) for other in have)]
     left = [line for line in have if not any(_alike(line, other) for other in want)]
@@ -54,8 +65,12 @@ def differences(page: str, current: str) -> list[str]:
 
 
 def _cells(line: str) -> list[str]:
-    cells = [cell.strip() for cell in line.strip("|").split("|")]
-    return cells[:-1] if len(cells) == len(_COLUMNS) + 1 else cells
+    cells = _split(line)
+    return cells[: len(_COLUMNS)] if len(cells) == len(_HEADER) else cells
+
+
+def _split(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]
 
 
 def _alike(a: list[str], b: list[str]) -> bool:
@@ -114,3 +129,12 @@ def _over_roofline(workload: Workload, found: Checked) -> str:
             time = baseline.timed(entry, workload)
             told.append(f"{tpu} {'>=' * time.lower_bound}{time.us / roof.least_us:.3g}")
     return ", ".join(told)
+
+
+def _at_full_size(found: Checked | None) -> str:
+    """What one verification took, or nothing if none is known."""
+    if found is None:
+        return ""
+    if found.cpu_seconds is None or found.peak_bytes is None:
+        return f"over {runner.MEMORY_BYTES / 1e9:g} GB"
+    return f"{found.cpu_seconds:.0f} s, {found.peak_bytes / 1e9:.1f} GB"

@@ -28,20 +28,19 @@ def table(checks: Sequence[Checked], console: Console) -> None:
     rows = Table(box=None, pad_edge=False, header_style="dim")
     rows.add_column("workload", no_wrap=True)
     rows.add_column("")
-    for heading in ("power", "caught", "survived", "allowed", "equivalent", "honest error", "gate", "s", "GB"):
-        rows.add_column(heading, justify="right")
+    mutated = any(found.size == "check" for found in checks)
+    for heading in (*(_OF_MUTANTS if mutated else ()), "honest", "gate", "s", "CPU s", "GB"):
+        rows.add_column(heading, justify="right", no_wrap=True)
     for found in checks:
-        told = found.mutants
-        counts = [str(len(group)) for group in (told.caught, told.survived, told.allowed, told.equivalent)]
         rows.add_row(
             found.name,
             "ok" if found.ok else "FAILED",
-            "" if found.power is None else f"{found.power:.0%}",
-            *(counts if found.size == "check" and not found.broken else [""] * len(counts)),
+            *(_of_mutants(found) if mutated else ()),
             _error(found),
-            f"{found.gate}",
-            "" if found.seconds is None else f"{found.seconds:.1f}",
-            "" if found.peak_bytes is None else f"{found.peak_bytes / 1e9:.1f}",
+            found.gate,
+            _number(found.seconds),
+            _number(found.cpu_seconds),
+            _number(found.peak_bytes and found.peak_bytes / 1e9),
         )
     console.print(rows)
     for found in checks:
@@ -58,6 +57,21 @@ def table(checks: Sequence[Checked], console: Console) -> None:
             )
     good = sum(found.ok for found in checks)
     console.print(f"{good} of {len(checks)} workloads are ok.")
+
+
+_OF_MUTANTS = ("power", "caught")
+
+
+def _of_mutants(found: Checked) -> list[str]:
+    told = found.mutants
+    if found.broken:
+        return [""] * len(_OF_MUTANTS)
+    wrong = len(told.caught) + len(told.survived) + len(told.allowed)
+    return ["" if found.power is None else f"{found.power:.0%}", f"{len(told.caught)} of {wrong}"]
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}"
 
 
 def _error(found: Checked) -> str:
