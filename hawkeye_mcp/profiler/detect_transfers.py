@@ -169,14 +169,16 @@ def intermediates(view: View) -> Iterator[Finding]:
 
 def _read_again(view: View) -> int:
     """Bytes of arrays as long as an input of the workload that kernels read more often than such arrays there are."""
-    operands = [o for kernel in view.kernels for o in kernel.anatomy.operands]
     inputs = Counter(math.prod(shape) for shape, _ in view.workload.shapes(view.workload.inputs, "full"))
+    by_type: dict[str, list[Operand]] = {}
+    for operand in (o for kernel in view.kernels for o in kernel.anatomy.operands):
+        by_type.setdefault(operand.label.rpartition(" ")[2], []).append(operand)
     again = 0
-    for elements, there_are in inputs.items():
-        same = [o for o in operands if _elements(o) == elements]
-        reads = [o.array_bytes for o in same if o.direction == "read"]
-        surplus = 2 * len(reads) - len(same) - there_are  # what a kernel wrote is read once without being an input
-        again += max(0, surplus) * min(reads, default=0)
+    for same in by_type.values():
+        reads = sum(o.direction == "read" for o in same)
+        there_are = inputs[_elements(same[0])] + len(same) - reads  # a kernel may read what another wrote
+        if inputs[_elements(same[0])]:
+            again += max(0, reads - there_are) * same[0].array_bytes
     return again
 
 

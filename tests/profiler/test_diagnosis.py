@@ -167,10 +167,10 @@ def test_intermediates_between_kernels_that_wait_for_hbm():
 
 
 def test_an_input_that_two_kernels_read_is_no_intermediate():
-    def found(**changed):
+    def found(least_bytes=32 << 20, **changed):
         first = kernel(us=1000.0, hbm_us=1000.0, schedule_us=300.0, by_hbm=True, mxu_us=100.0)
         second = kernel(us=1000.0, hbm_us=1000.0, schedule_us=300.0, by_hbm=True, mxu_us=100.0, **changed)
-        small = GEMM.model_copy(update={"least_bytes": 32 << 20, "flops": 1e9})
+        small = GEMM.model_copy(update={"least_bytes": least_bytes, "flops": 1e9})
         told = diagnose(view(first, second, workload=small), [*ROWS, "11_carried_scan"])
         return next(one for one in told if one.counter == "kernels[].traffic.least_bytes")
 
@@ -179,6 +179,8 @@ def test_an_input_that_two_kernels_read_is_no_intermediate():
     assert "hand each other" in found(operands=[operand(array_bytes=96 << 20)]).text
     written = operand(label="result 0 bf16[4096,8192]", direction="written")  # an input's size, but not an input
     assert "hand each other" in found(operands=[operand(), written]).text
+    wider = operand(label="result 0 f32[4096,8192]", direction="written", item_bits=32, array_bytes=128 << 20)
+    assert found(least_bytes=192 << 20, operands=[operand(), wider]).taxonomy_row == "11_carried_scan"
 
 
 def test_a_softmax_between_two_products_belongs_in_one_kernel_even_where_hbm_is_close_to_the_schedule():
