@@ -178,7 +178,7 @@ def test_an_input_that_two_kernels_read_is_no_intermediate():
     assert found().costs_us == pytest.approx((64 << 20) / 800e9 * 1e6, rel=1e-3)
     assert "hand each other" in found(operands=[operand(array_bytes=96 << 20)]).text
     written = operand(label="result 0 bf16[4096,8192]", direction="written")  # an input's size, but not an input
-    assert "hand each other" in found(operands=[operand(), written]).text
+    assert "hand each other" in found(least_bytes=128 << 20, operands=[operand(), written]).text
     wider = operand(label="result 0 f32[4096,8192]", direction="written", item_bits=32, array_bytes=128 << 20)
     assert found(least_bytes=192 << 20, operands=[operand(), wider]).taxonomy_row == "11_carried_scan"
 
