@@ -1,4 +1,6 @@
-"""`hawkeye-bench`: runs an agent on workloads under conditions and shows what came of it."""
+"""`hawkeye-bench`: runs an agent on workloads under conditions and shows what came of it; `report` and `power` beside
+it.
+"""
 
 import os
 import shlex
@@ -19,10 +21,12 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from hawkeye_bench import driver, report, runs
+from hawkeye_bench import analysis_commands, driver, preregistration, report, runs
 from hawkeye_bench.agents import Agent
 from hawkeye_bench.agents.builtin import BUILTIN_MODEL, BuiltinOptimiser
 from hawkeye_bench.agents.minimal import MinimalAgent
+from hawkeye_bench.analysis import choices_for
+from hawkeye_bench.preregistration import NotRegistered
 from hawkeye_bench.runs import Plan, PlanDiffers, Run
 from hawkeye_mcp import workloads as workload_store
 from hawkeye_mcp.candidate.isolation import isolation
@@ -34,10 +38,13 @@ from hawkeye_mcp.versions import versions
 AGENTS = ("minimal",)
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app.command()(analysis_commands.report)
+app.command()(analysis_commands.power)
 
 
-@app.command()
+@app.callback(invoke_without_command=True)
 def main(
+    context: typer.Context,
     agent: Annotated[str, typer.Option(help=f"Who writes the kernels: {', '.join(AGENTS)}.")] = "minimal",
     condition: Annotated[
         list[str] | None,
@@ -58,6 +65,10 @@ def main(
     max_turns: Annotated[int, typer.Option(min=1, help="Model calls per run.")] = 60,
     max_evaluations: Annotated[int, typer.Option(min=0, help="Evaluations per run; 0: no limit.")] = 12,
     max_minutes: Annotated[float, typer.Option(min=0.1, help="Wall time of the agent per run.")] = 60.0,
+    preregister: Annotated[
+        bool,
+        typer.Option("--preregister", help="Freeze plan and analysis in --out before the first run, with their hash."),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder of the runs; the same folder again goes on where it stopped.", file_okay=False),
@@ -67,6 +78,8 @@ def main(
 
     Every kernel that counts is judged again from scratch. Ctrl-C loses only the run in progress.
     """
+    if context.invoked_subcommand:
+        return
     names = [name.strip() for name in workloads.split(",") if name.strip()] or workload_store.names()
     conditions = list(dict.fromkeys(condition or ["none"]))
     _check("--agent", [agent], AGENTS)
@@ -74,6 +87,11 @@ def main(
     _check("--tpu", [tpu], TPUS)
     names = _found(names)
     chosen = _agent(model, base_url, api_key_env)
+    if preregister and len(conditions) < 2:
+        raise typer.BadParameter(
+            "a plan that is registered compares at least two conditions; add --condition taxonomy, for example.",
+            param_hint="--preregister",
+        )
     # The resolved path keeps the workspace the same whatever the working directory of the server is.
     folder = (out or Path("runs") / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")).resolve()
     plan = Plan(
@@ -92,12 +110,24 @@ def main(
         cells=runs.cells_hash(),
     )
     try:
+        if preregister:
+            typer.echo(_register(folder, plan))
         whole = runs.keep_plan(folder, plan)
+    except NotRegistered as error:
+        raise typer.BadParameter(str(error), param_hint="--preregister") from None
     except PlanDiffers as error:
         raise typer.BadParameter(str(error), param_hint="--out") from None
     except OSError as error:
         raise typer.BadParameter(f"cannot write {folder}: {error.strerror}", param_hint="--out") from None
     raise typer.Exit(_run(plan, whole, chosen, folder))
+
+
+def _register(folder: Path, plan: Plan) -> str:
+    registration = preregistration.preregister(folder, plan, choices_for(plan.conditions))
+    return (
+        f"Preregistered in {folder / 'preregistered.json'}: sha256 {registration.sha256}. Publish the hash before the "
+        "runs (a commit, a mail): only that shows that the plan came first."
+    )
 
 
 def _agent(model: str, base_url: str, api_key_env: str) -> Agent:
