@@ -203,7 +203,7 @@ async def test_a_job_whose_id_was_told_survives_its_callers(tmp_path: Path):
 @pytest.mark.anyio
 async def test_a_job_past_its_deadline_is_stopped_and_says_so(tmp_path: Path):
     judge = FakeJudge()
-    async with connected(tmp_path, judge, deadline_s=0.05) as client:
+    async with connected(tmp_path, judge, deadline_s=1) as client:
         found = data(await client.call_tool("evaluate_kernel", {"source": "# fake: hold"}))
     assert found["status"] == "timeout"
     assert "deadline" in found["message"]
@@ -213,7 +213,7 @@ async def test_a_job_past_its_deadline_is_stopped_and_says_so(tmp_path: Path):
 
 @pytest.mark.anyio
 async def test_a_deadline_while_verifying_asks_for_the_check_size_not_for_a_cheaper_compile(tmp_path: Path):
-    async with connected(tmp_path, deadline_s=0.05) as client:
+    async with connected(tmp_path, deadline_s=1) as client:
         found = data(await client.call_tool("evaluate_kernel", {"source": "# fake: stage verify\n# fake: hold"}))
     assert found["status"] == "timeout"
     assert "'verify'" in found["message"]
