@@ -128,7 +128,7 @@ def _kernel(
     if anatomy.step:
         rates = [matmul_rate(work.peaks, matmul.lhs, matmul.rhs) for matmul in anatomy.matmuls]
         peak = min(rates, default=work.peaks["bf16_flops_per_s"]) * model.clock
-        mxu_us = math.prod(plan["grid"]) * anatomy.step.flops / peak * 1e6
+        mxu_us = (math.prod(plan["grid"]) - anatomy.idle_steps) * anatomy.step.flops / peak * 1e6
     first = times[0] if times else None
     return Kernel(
         profile=profile,

@@ -66,7 +66,7 @@ def _step(view: View) -> str:
         return ""
     work = kernel.anatomy.step
     cores = view.cores if kernel.anatomy.parallel_axes else 1
-    cycles = kernel.profile.cycles / kernel.steps * cores
+    cycles = kernel.profile.cycles / max(1, kernel.steps - kernel.anatomy.idle_steps) * cores
     per_cycle = view.peaks["bf16_flops_per_s"] / view.cores / view.peaks["clock_hz"]
     parts = {
         "matmuls": work.flops / per_cycle,

@@ -9,7 +9,7 @@ from exporting import kernels
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
-from hawkeye_mcp.profiler import detect_blocks, sampling, static_profile, step_kinds, variants
+from hawkeye_mcp.profiler import detect_blocks, diagnosis, sampling, static_profile, step_kinds, variants
 from hawkeye_mcp.profiler.mosaic import DataDependent
 from hawkeye_mcp.profiler.regularity import regularity
 
@@ -180,6 +180,13 @@ def test_the_finding_names_what_to_do_about_idle_steps():
     assert found.taxonomy_row == "07_grouped_matmul"
     assert found.costs_us == pytest.approx((28 << 30) / 800e9 * 1e6, rel=1e-3)  # more than the waits of the schedule
     assert list(detect_blocks.idle_steps(views.view(views.kernel(operands=moved, idle_steps=960, idle_bytes=1)))) == []
+
+
+def test_what_a_step_is_made_of_counts_no_idle_steps():
+    step = {"flops": 1e9, "vector_elements": 0, "transcendental_elements": 0}
+    kernel = views.kernel(grid=(100,), us=10_000.0, mxu_us=2749.0, step=step, idle_steps=50)
+    (found,) = diagnosis.diagnose(views.view(kernel), [])
+    assert "of the 300,000 cycles of a step" in found.text  # of 15 million cycles in 50 steps
 
 
 def test_reads_beyond_the_end_of_an_array_do_not_spoil_what_is_known():
