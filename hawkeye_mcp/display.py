@@ -221,7 +221,7 @@ def table(*columns: str) -> Table:
     made = Table(box=None, pad_edge=False, header_style="dim")
     for name in columns:
         justify: Literal["right", "left"] = "right" if name.startswith(">") else "left"
-        # a number broken in two is another number, and a workload's name is there to be copied
-        whole = justify == "right" or name == "workload"
+        # a number broken in two is another number, and a name is there to be copied
+        whole = justify == "right" or name in ("workload", "row")
         made.add_column(name.removeprefix(">"), justify=justify, overflow="fold", no_wrap=whole)
     return made

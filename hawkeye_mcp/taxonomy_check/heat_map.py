@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _DPI = 100
-_CELL_IN, _TITLES_IN, _ABOVE_IN, _BELOW_IN = (1.2, 0.4), 4.4, 1.0, 0.4  # inches
+_CELL_IN, _TITLES_IN, _ABOVE_IN, _BELOW_IN = (1.2, 0.4), 5.1, 1.0, 0.4  # inches
 _MAP = "YlGnBu"  # ordered by lightness, which the colour-blind see too
 _DARK = 0.55  # of the colour scale: from there on black is hard to read
 _SMALL, _PLAIN, _LARGE = 9, 11, 14  # points
