@@ -17,7 +17,7 @@ def line(found: Verified) -> str:
 def cells(found: Sequence[Verified], console: Console) -> None:
     """A row for each cell, its claimed figures under it, and in the end what does not hold."""
     rows = table("row", "tpu", "", ">naive us", ">optimized us", ">speedup", ">claimed", "counters", "finding")
-    for each in found:
+    for each in sorted(found, key=lambda each: each.row):  # a row's chips beside each other
         rows.add_row(
             each.row,
             each.tpu,
