@@ -10,3 +10,8 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")  # before anything imports jax: li
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of minutes start first, so that all others run beside them in the other processes."""
+    items.sort(key=lambda item: item.get_closest_marker("minutes") is None)

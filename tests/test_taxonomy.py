@@ -112,6 +112,7 @@ def test_config_says_what_is_claimed(tpu: str, row: str) -> None:
 # --- what the compiler of each chip says of them
 
 
+@pytest.mark.minutes
 def test_every_claim_holds_and_the_page_shows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both kernels of every cell: right on three draws at two sizes, compiled and profiled for its chip. Minutes."""
     monkeypatch.setenv("HAWKEYE_CACHE", str(tmp_path))
