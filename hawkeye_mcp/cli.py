@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 EXIT_OTHER_VERDICT, EXIT_HARNESS = 1, 3
 PARTS = ("all", "guide", "naive", "optimized", "config")
 SIZES = ("check", "full")
+KEPT = "what was finished is kept, and the same command goes on from there"
 _PLAIN_WIDTH = 120  # of tables that go into a file or a pipe
 
 app = typer.Typer(
@@ -256,11 +257,14 @@ Outcome = TypeVar("Outcome")
 
 
 def _judged(
-    judge: Callable[[Callable[[str], None]], Awaitable[Outcome]], *, passed_on: tuple[type[Exception], ...] = ()
+    judge: Callable[[Callable[[str], None]], Awaitable[Outcome]],
+    *,
+    passed_on: tuple[type[Exception], ...] = (),
+    stopped: str = "nothing was judged",
 ) -> Outcome:
     """Run one judgement with its stages shown; a fault of the harness or a signal ends the process.
 
-    passed_on: faults that are the caller's to tell.
+    passed_on: faults that are the caller's to tell. stopped: what a signal leaves, in words.
     """
     import anyio
 
@@ -277,7 +281,7 @@ def _judged(
         typer.echo("The harness failed: no fault of the kernel. `hawkeye doctor` says what is missing.", err=True)
         raise typer.Exit(EXIT_HARNESS) from None
     if isinstance(found, signal.Signals):
-        typer.echo(f"Stopped by {found.name}; nothing was judged.", err=True)
+        typer.echo(f"Stopped by {found.name}; {stopped}.", err=True)
         raise typer.Exit(128 + found)
     return found
 
@@ -401,7 +405,7 @@ def _checked(wanted: list["Workload"], size: "Size", fresh: bool) -> list["Check
     async def check(progress: Callable[[str], None]) -> list["Checked"]:
         return await runner.check(wanted, size, fresh=fresh, done=done)
 
-    return _judged(check)
+    return _judged(check, stopped=KEPT)
 
 
 @workloads_app.command("readme")
@@ -543,7 +547,7 @@ def verify_cells(
         return await runner.verify(wanted, fresh=fresh, done=done, progress=progress)
 
     try:
-        found = _judged(verify, passed_on=(source.BrokenSource,))
+        found = _judged(verify, passed_on=(source.BrokenSource,), stopped=KEPT)
     except source.BrokenSource as error:
         raise typer.BadParameter(str(error), param_hint="taxonomy/source") from None
     if as_json:

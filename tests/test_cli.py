@@ -8,15 +8,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import anyio
 import pytest
 from small_workloads import write
 from typer.testing import CliRunner
 
-from hawkeye_mcp import __version__, cli, clients, taxonomy, workloads
+from hawkeye_mcp import __version__, cli, clients, content, taxonomy, workloads
 from hawkeye_mcp.judge import baseline
 from hawkeye_mcp.judge import evaluate as judging
 from hawkeye_mcp.judge.workers import WorkerTimeout
 from hawkeye_mcp.profiler import calibration
+from hawkeye_mcp.taxonomy_check import source
 from hawkeye_mcp.versions import versions
 
 KERNEL = Path(__file__).parent / "kernels" / "12p_RMSNorm.py"
@@ -451,3 +453,43 @@ def read_until(terminal, words):
     while words not in shown:
         shown += os.read(terminal, 4096).decode(errors="replace")
     return shown
+
+
+def test_a_stopped_run_of_many_says_that_what_is_finished_is_kept(monkeypatch):
+    async def stopped(*asked, **options):
+        os.kill(os.getpid(), signal.SIGTERM)
+        await anyio.sleep_forever()
+
+    monkeypatch.setattr("hawkeye_mcp.taxonomy_check.runner.verify", stopped)
+    result = run("taxonomy", "verify", "--row", "04_async_pipeline")
+    assert result.exit_code == 128 + signal.SIGTERM
+    assert "Stopped by SIGTERM; what was finished is kept" in result.stderr
+
+
+def test_a_broken_source_of_cells_is_wrong_usage(monkeypatch):
+    async def broken(*asked, **options):
+        raise ExceptionGroup("", [source.BrokenSource("01_x/guide.md.j2 does not render")])
+
+    for module in ("runner.verify", "render.cells"):
+        monkeypatch.setattr(f"hawkeye_mcp.taxonomy_check.{module}", broken)
+    for command in ("verify", "render"):
+        result = run("taxonomy", command)
+        assert result.exit_code == 2
+        assert "01_x/guide.md.j2 does not render" in result.stderr
+
+
+def test_rendered_cells_that_are_not_current_are_named_and_written_on_demand(monkeypatch, tmp_path):
+    async def rendered(rows):
+        return {tmp_path / "v5e" / "01_a" / "guide.md": "new"}
+
+    elsewhere = content.folder
+    monkeypatch.setattr(content, "folder", lambda name: tmp_path if name == "taxonomy" else elsewhere(name))
+    monkeypatch.setattr("hawkeye_mcp.taxonomy_check.render.cells", rendered)
+    (tmp_path / "7x" / "09_gone").mkdir(parents=True)
+    found = run("taxonomy", "render")
+    assert found.exit_code == 1
+    assert found.stdout.splitlines() == ["7x/09_gone: has no source; remove it", "v5e/01_a/guide.md: not current"]
+    (tmp_path / "7x" / "09_gone").rmdir()
+    assert run("taxonomy", "render", "--write").stdout == "v5e/01_a/guide.md: written\n"
+    assert (tmp_path / "v5e" / "01_a" / "guide.md").read_text() == "new"
+    assert run("taxonomy", "render").exit_code == 0
