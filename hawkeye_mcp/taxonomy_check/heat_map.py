@@ -45,7 +45,10 @@ def _figure(found: Sequence[Verified]) -> "Figure":
     axes.text(
         0.15, 0.6, "naive time / optimized time, predicted by the TPU compiler, not measured", size=_SMALL, color=_FAINT
     )
-    most = max((math.log(each.speedup) for each in found if each.speedup and each.speedup > 1), default=1.0)
+    most = max(
+        (math.log(each.predicted_speedup) for each in found if each.predicted_speedup and each.predicted_speedup > 1),
+        default=1.0,
+    )
     for across, tpu in enumerate(tpus):
         axes.text(_TITLES_IN + _CELL_IN[0] * (across + 0.5), _ABOVE_IN - 0.1, tpu, size=_PLAIN, ha="center")
     for down, row in enumerate(rows):
@@ -56,8 +59,8 @@ def _figure(found: Sequence[Verified]) -> "Figure":
             if each.row != row:
                 continue
             left = _TITLES_IN + _CELL_IN[0] * tpus.index(each.tpu)
-            at = max(0.0, math.log(each.speedup)) / most if each.speedup else 0.0
-            colour = colormaps[_MAP](at) if each.speedup and each.applies else "white"
+            at = max(0.0, math.log(each.predicted_speedup)) / most if each.predicted_speedup else 0.0
+            colour = colormaps[_MAP](at) if each.predicted_speedup and each.applies else "white"
             text, ink = _told(each), "white" if at > _DARK and each.applies else "black"
             edge = "white" if each.ok else _FAILED
             axes.add_patch(
@@ -77,8 +80,8 @@ def _figure(found: Sequence[Verified]) -> "Figure":
 
 
 def _told(found: Verified) -> str:
-    if found.speedup is None:
+    if found.predicted_speedup is None:
         return "?"
     if not found.applies:
         return "does not apply"
-    return f"{found.speedup:.3g}x"
+    return f"{found.predicted_speedup:.3g}x"

@@ -54,6 +54,6 @@ def _moved(cells: Sequence[Verified]) -> str:
 
 
 def _speedup(cell: Verified | None) -> str:
-    if cell is None or cell.speedup is None:
+    if cell is None or cell.predicted_speedup is None:
         return ""
-    return f"{cell.speedup:.3g}" if cell.applies else f"does not apply ({cell.speedup:.3g})"
+    return f"{cell.predicted_speedup:.3g}" if cell.applies else f"does not apply ({cell.predicted_speedup:.3g})"

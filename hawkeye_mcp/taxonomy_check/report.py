@@ -18,7 +18,7 @@ class Figure(_Model):
         None, description="naive / optimized for down, optimized / naive for up; null where it would divide by 0"
     )
     least_ratio: float
-    ok: bool
+    claim_holds: bool
 
 
 class Verified(_Model):
@@ -30,10 +30,11 @@ class Verified(_Model):
     applies: bool = Field(description="False: the cell claims that the technique changes nothing on this chip")
     naive_us: float | None = None
     optimized_us: float | None = None
-    speedup: float | None = Field(None, description="naive_us / optimized_us")
-    speedup_range: tuple[float, float] = Field(description="what the cell claims")
+    predicted_speedup: float | None = Field(None, description="naive_us / optimized_us")
+    claimed_speedup: tuple[float, float] = Field(description="the range that the cell claims")
     floor_us: float | None = Field(None, description="what the chip needs at least for the work")
     counters: list[Figure] = []
+    same_result: bool = Field(description="whether both kernels agree with the oracle at both sizes")
     seeds: int = Field(0, description="draws on which each kernel agreed with the oracle, over both sizes")
     named_by_profile: bool | None = Field(
         None, description="whether a finding of the naive kernel's profile names this row"

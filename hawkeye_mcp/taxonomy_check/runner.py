@@ -19,7 +19,7 @@ from pydantic import ValidationError
 import hawkeye_mcp
 from hawkeye_mcp import state, taxonomy
 from hawkeye_mcp.evaluation import Correctness
-from hawkeye_mcp.judge.evaluate import Judge, open_judge
+from hawkeye_mcp.judge.evaluate import SEEDS, Judge, open_judge
 from hawkeye_mcp.judge.workers import Worker
 from hawkeye_mcp.profile import Profile
 from hawkeye_mcp.taxonomy_check import source
@@ -30,6 +30,7 @@ from hawkeye_mcp.workloads import Workload, find
 AT_ONCE = 2
 LEAST_FLOOR_US = 50.0  # below, what a cell shows is launch cost and DMA latency
 FACTS_LIMIT_S = 60.0
+DRAWS = 2 * SEEDS["check"]  # of each kernel, over both sizes
 QUOTED_WITHIN = 0.05  # what a guide quotes is rounded
 _JUDGING = ("candidate", "judge", "profiler", "taxonomy_check")  # packages that a result depends on
 # A cell's kernel is named as in its guide; the judge takes what is named like this.
@@ -130,7 +131,7 @@ def _judged(cell: taxonomy.Cell, naive: _Kernel, optimized: _Kernel, problems: l
     before, after = naive.profile, optimized.profile
     figures = [figure(each, before, after) for each in cell.config["counters"]]
     if before and after:
-        problems += [_unmoved(each) for each in figures if not each.ok]
+        problems += [_unmoved(each) for each in figures if not each.claim_holds]
     naive_us, optimized_us = (profile.predicted_us if profile else None for profile in (before, after))
     speedup = naive_us / optimized_us if naive_us and optimized_us else None
     if speedup is not None and not low <= speedup <= high:
@@ -147,10 +148,11 @@ def _judged(cell: taxonomy.Cell, naive: _Kernel, optimized: _Kernel, problems: l
         applies=cell.config["applies"],
         naive_us=naive_us,
         optimized_us=optimized_us,
-        speedup=None if speedup is None else float(f"{speedup:.4g}"),
-        speedup_range=(low, high),
+        predicted_speedup=None if speedup is None else float(f"{speedup:.4g}"),
+        claimed_speedup=(low, high),
         floor_us=floor_us,
         counters=figures,
+        same_result=min(naive.seeds, optimized.seeds) == DRAWS,
         seeds=min(naive.seeds, optimized.seeds),
         named_by_profile=any(finding.taxonomy_row == cell.row for finding in before.findings) if before else None,
         problems=problems,
@@ -173,7 +175,7 @@ def figure(claim: Mapping[str, Any], before: Profile | None, after: Profile | No
         optimized=optimized,
         ratio=None if ratio is None else float(f"{ratio:.4g}"),
         least_ratio=claim["least_ratio"],
-        ok=ok,
+        claim_holds=ok,
     )
 
 

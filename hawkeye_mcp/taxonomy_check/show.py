@@ -23,8 +23,8 @@ def cells(found: Sequence[Verified], console: Console) -> None:
             each.tpu,
             "holds" if each.ok else "FAILED",
             *("" if us is None else f"{us:.5g}" for us in (each.naive_us, each.optimized_us)),
-            "" if each.speedup is None else f"{each.speedup:.3g}",
-            "{:g}-{:g}".format(*each.speedup_range),
+            "" if each.predicted_speedup is None else f"{each.predicted_speedup:.3g}",
+            "{:g}-{:g}".format(*each.claimed_speedup),
             "no effect" if not each.applies else ", ".join(_figure(figure) for figure in each.counters),
             "yes" if each.named_by_profile else "",
         )
@@ -39,5 +39,5 @@ def cells(found: Sequence[Verified], console: Console) -> None:
 
 
 def _figure(found: Figure) -> str:
-    ratio = "all" if found.ratio is None and found.ok else "?" if found.ratio is None else f"{found.ratio:.3g}"
+    ratio = "all" if found.ratio is None and found.claim_holds else "?" if found.ratio is None else f"{found.ratio:.3g}"
     return f"{found.name} {found.direction} {ratio}"

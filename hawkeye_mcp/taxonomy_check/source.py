@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import jinja2
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from hawkeye_mcp import content
 from hawkeye_mcp.evaluation import Versions
@@ -49,27 +49,20 @@ class ChipTable(_Table):
 
 
 class Source(_Table):
-    """One row's cell.toml."""
+    """One row's cell.toml; every table in it that is none of these fields is a chip's."""
 
     title: str
     one_line: str
     second: dict[str, int] = Field(description="a second size at which results are compared, of the check size's names")
     params: dict[str, Any] = {}
     counters: tuple[Claim, ...]
-    v5e: ChipTable
-    v5p: ChipTable
-    v6e: ChipTable
-    x7: ChipTable = Field(alias="7x")
+    chips: dict[str, ChipTable]
 
-    def chip(self, tpu: str) -> ChipTable:
-        table: ChipTable = getattr(self, {"7x": "x7"}.get(tpu, tpu))
-        return table
-
-    def claims(self, tpu: str) -> tuple[Claim, ...]:
-        own = self.chip(tpu)
-        if own.counters is not None:
-            return own.counters
-        return self.counters if own.applies else ()
+    @model_validator(mode="before")
+    @classmethod
+    def _chips_apart(cls, given: dict[str, Any]) -> dict[str, Any]:
+        own = {name: value for name, value in given.items() if name in cls.model_fields}
+        return own | {"chips": {name: value for name, value in given.items() if name not in own}}
 
 
 def folder() -> Path:
@@ -91,6 +84,26 @@ def load(row: str) -> Source:
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise BrokenSource(f"{path} does not say what a cell needs: {wrong}.") from None
+
+
+def claims(row: str, tpu: str) -> tuple[Claim, ...]:
+    """What the row claims on one chip."""
+    source, own = load(row), chip(row, tpu)
+    if own.counters is not None:
+        return own.counters
+    return source.counters if own.applies else ()
+
+
+def chip(row: str, tpu: str) -> ChipTable:
+    """The row's table of one chip.
+
+    Raises:
+        BrokenSource: it has none.
+    """
+    try:
+        return load(row).chips[tpu]
+    except KeyError:
+        raise BrokenSource(f"{row}/cell.toml has no table for {tpu}; say what the row does there.") from None
 
 
 def cell(row: str, facts: Mapping[str, Any], versions: Versions) -> dict[str, str]:
@@ -135,7 +148,7 @@ def _with_sizes(toml: str, size: Mapping[str, int]) -> str:
 def _config(row: str, tpu: str, facts: Mapping[str, Any], versions: Versions) -> str:
     """config.json: what the cell claims, for programs."""
     source, declared = load(row), _declared(row, facts)
-    own, arrays = source.chip(tpu), declared.inputs + declared.outputs
+    own, arrays = chip(row, tpu), declared.inputs + declared.outputs
     sizes = [*declared.sizes.items(), ("second", source.second)]
     config = {
         "title": source.title,
@@ -148,7 +161,7 @@ def _config(row: str, tpu: str, facts: Mapping[str, Any], versions: Versions) ->
         "dtypes": {array.name: array.dtype for array in arrays},
         "outputs": [array.name for array in declared.outputs],
         "tolerance": {"metric": declared.tolerance.metric, "limit": declared.tolerance.limit},
-        "counters": [claim.model_dump() for claim in source.claims(tpu)],
+        "counters": [claim.model_dump() for claim in claims(row, tpu)],
         "predicted_speedup": {
             "range": list(own.predicted_speedup),
             "source": "predicted",
@@ -187,8 +200,7 @@ def _json(value: Any, depth: int = 0) -> str:
 
 def params(row: str, tpu: str) -> dict[str, Any]:
     """What cell.toml gives its templates on one chip."""
-    found = load(row)
-    return {**found.params, **found.chip(tpu).params}
+    return {**load(row).params, **chip(row, tpu).params}
 
 
 def _rendered(row: str, name: str, facts: Mapping[str, Any]) -> str:

@@ -67,7 +67,8 @@ def test_a_problem_may_differ_by_chip(tmp_path: Path, monkeypatch: pytest.Monkey
         ({"guide.md.j2": "{% if %}"}, r"guide.md.j2 line 1 does not render"),
         ({"cell.toml": CELL.replace("second = { M = 32 }", "second = { N = 32 }")}, r"second has the dimensions N"),
         ({"cell.toml": CELL.replace("least_ratio = 4", "least_ratio = 0")}, r"counters.0.least_ratio"),
-        ({"cell.toml": CELL.replace("[v5p]", "[v5q]")}, r"v5p: Field required"),
+        ({"cell.toml": CELL.replace("[v5e]", "[v5q]")}, r"01_copy/cell.toml has no table for v5e"),
+        ({"cell.toml": CELL.replace("title =", "titel =")}, r"title: Field required.*chips.titel"),
         ({"cell.toml": "title ="}, r"cell.toml cannot be read"),
         (
             {"workload.toml": TOML.replace("[sizes]\nfull", "sizes.full").replace("\ncheck", "\nsizes.check")},
