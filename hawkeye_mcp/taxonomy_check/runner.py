@@ -252,7 +252,7 @@ def _workload(scratch: Path, row: str, texts: Mapping[str, str]) -> Workload:
 def _code_digest() -> str:
     root = Path(hawkeye_mcp.__file__).parent
     digest = hashlib.sha256(json.dumps(versions().model_dump(), sort_keys=True).encode())
-    for package in _JUDGING:
+    for package in (".", *_JUDGING):
         for path in sorted([*(root / package).glob("*.py"), *(root / package).glob("*.json")]):
             digest.update(path.read_bytes())
     return digest.hexdigest()

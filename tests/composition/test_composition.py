@@ -33,9 +33,7 @@ SECOND = {
 
 # How far the gain may lie from what is expected of it, either way. A combined kernel stands above its floor by the start of
 # its pipeline, steps between blocks and a second pass over the result: 7 to 12 % in these three. Ends of the claimed ranges
-# lie 1.2 to 1.5 from their middles. Without its first row each of the three misses by far more (the normalisation row by row
-# with one lane reduction takes 7,030 us, the product kernel in small blocks 9,455, partial products and their sum 5,254; all
-# predicted). What a floor hides of another row's gain shows in that row's counter only.
+# lie 1.2 to 1.5 from their middles. What a floor hides of one row's gain shows in that row's counter only.
 MARGIN = 1.25
 
 
