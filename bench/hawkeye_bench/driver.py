@@ -1,4 +1,4 @@
-"""Runs agents and keeps what they did: the server's call log decides what happened, a fresh judgement what it
+"""One run from an empty folder to its record: the server's call log decides what happened, a fresh judgement what it
 is worth.
 """
 
@@ -19,21 +19,26 @@ import anyio
 from mcp import StdioServerParameters
 
 from hawkeye_bench import runs
-from hawkeye_bench.agents import Agent, AgentFailed, AgentUnavailable, EventKind, Task
-from hawkeye_bench.runs import Plan, Run, StopReason
+from hawkeye_bench.agents import Agent, AgentFailed, AgentMisconfigured, AgentUnavailable, EventKind, Task
+from hawkeye_bench.budget import Budget, Meter
+from hawkeye_bench.order import RunKey
+from hawkeye_bench.runs import Client, Plan, Run, StopReason
 from hawkeye_mcp import calllog, conditions, workloads
+from hawkeye_mcp.candidate.isolation import isolation
 from hawkeye_mcp.evaluation import Evaluation
 from hawkeye_mcp.judging import Judge, JudgeFactory
 from hawkeye_mcp.state import write_atomically
 
 # What the server may inherit besides the few variables that the MCP client passes by itself.
 _INHERITED = ("XDG_CACHE_HOME", "TMPDIR")
-_SERVER = [sys.executable, "-m", "hawkeye_mcp.server"]
+SERVER = [sys.executable, "-m", "hawkeye_mcp.server"]
 
 _FROM_TIMING = (
     "speedup speedup_interval indistinguishable candidate_us baseline_us source lower_bound baseline_method "
     "baseline_lower_bound"
 ).split()
+_FILES = "Work in the current folder; pass your kernel's file to the tools as `path`."
+_NO_FILES = "Use only the tools you are given; pass your kernel's whole file as `source`. There is no other file access."
 
 Progress = Callable[[str], None]
 
@@ -55,72 +60,64 @@ class Best:
     speedup: float | None
 
 
-def pending(plan: Plan, out: Path) -> tuple[list[Run], list[tuple[str, str, int]]]:
-    """The runs that have ended, and those still to do: repeat by repeat, workload by workload, conditions in
-    turn.
-    """
-    done: list[Run] = []
-    to_do: list[tuple[str, str, int]] = []
-    for repeat in range(1, plan.reps + 1):
-        for workload in plan.workloads:
-            for condition in plan.conditions:
-                run = runs.finished(runs.folder(out, workload, condition, repeat))
-                if run:
-                    done.append(run)
-                else:
-                    to_do.append((workload, condition, repeat))
-    return done, to_do
-
-
-async def run_all(
-    plan: Plan,
-    agent: Agent,
-    out: Path,
-    progress: Progress,
-    on_run: Callable[[Run], None],
-    judge_factory: JudgeFactory = open_judge,
-    server_command: list[str] = _SERVER,
-) -> None:
-    """Do every pending run of the plan, one after the other, and tell `on_run` each outcome."""
-    _, to_do = pending(plan, out)
-    if not to_do:
-        return
-    async with judge_factory() as judge:
-        for workload, condition, repeat in to_do:
-            on_run(await run_one(plan, agent, out, workload, condition, repeat, progress, judge, server_command))
-
-
 async def run_one(
     plan: Plan,
     agent: Agent,
     out: Path,
-    workload: str,
-    condition: str,
-    repeat: int,
+    key: RunKey,
     progress: Progress,
-    judge: Judge,
-    server_command: list[str] = _SERVER,
+    judge_factory: JudgeFactory = open_judge,
+    server_command: list[str] = SERVER,
 ) -> Run:
-    """One run from an empty folder to its record."""
-    folder = runs.folder(out, workload, condition, repeat)
-    name, declared = runs.name_of(workload), workloads.find(workload)
-    runs.set_aside(folder)
+    """Let the agent work, judge its best kernel again, and keep the record.
 
-    def say(text: str) -> None:
-        progress(f"{name} {condition}: {text}")
+    An agent's work that is complete (worked.json) is never repeated: a run that was cut off afterwards goes on with the
+    last judgement. The judge is opened after the agent's server has gone, and for this run alone.
+    """
+    folder = key.folder(out)
+    if worked := _worked(folder):
+        progress("the agent's work is complete; only the last judgement is missing")
+        run = worked
+    else:
+        runs.set_aside(folder)
+        run = await _work(plan, agent, out, key, progress, server_command)
+        if run.stop in ("broken", "misconfigured"):
+            # It leaves no run.json: it says nothing of the agent, so it is repeated.
+            write_atomically(folder / "broken.json", run.model_dump_json(indent=1))
+            return run
+        write_atomically(folder / "worked.json", run.model_dump_json(indent=1))
+    started = time.monotonic()
+    run = await _judged_again(run, key.workload, folder, judge_factory, progress)
+    run = run.model_copy(update={"seconds": round(run.seconds + time.monotonic() - started, 1)})
+    record = "broken.json" if run.status == "broken" else "run.json"
+    write_atomically(folder / record, run.model_dump_json(indent=1))
+    return run
 
+
+def _worked(folder: Path) -> Run | None:
+    path = folder / "worked.json"
+    return Run.model_validate_json(path.read_bytes()) if path.exists() else None
+
+
+async def _work(
+    plan: Plan, agent: Agent, out: Path, key: RunKey, progress: Progress, server_command: list[str]
+) -> Run:
+    """What the agent did, with everything but the last judgement; its status says "broken" until that is known."""
+    folder, declared = key.folder(out), workloads.find(key.workload)
     (folder / "state").mkdir(parents=True)
+    (folder / "home").mkdir()
     workspace = runs.make_workspace(out, folder)
+    name = runs.name_of(key.workload)
     run = Run(
         workload=name,
-        condition=condition,
-        repeat=repeat,
+        condition=key.condition,
+        repeat=key.repeat,
         tpu=plan.tpu,
         agent=agent.name,
         model=agent.model,
         status="broken",
         stop="broken",
-        isolation=judge.isolation,
+        isolation=isolation(),
         no_power=declared.no_power,
         algebraic=declared.algebraic,
         started=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -130,29 +127,42 @@ async def run_one(
         workload=name,
         tpu=plan.tpu,
         workspace=workspace,
-        server=_server(plan, folder, workspace, workload, condition, server_command),
+        home=folder / "home",
+        server=_server(plan, folder, workspace, key, server_command),
         server_log=folder / "server.log",
-        prompt=prompt(plan, name, condition),
-        max_turns=plan.max_turns,
+        prompt=prompt(plan, name, key.condition, files=agent.files),
+        budget=plan.budget,
     )
     started = time.monotonic()
-    stop, error, usage = await _let_work(agent, task, folder / "transcript.jsonl", plan.max_minutes, say)
-    run = run.model_copy(update={"stop": stop, "error": error, **usage, **_counted(folder / "calls.jsonl")})
-    if stop != "broken":
-        run = await _judged_again(run, workload, folder, judge, say)
-    run = run.model_copy(update={"seconds": round(time.monotonic() - started, 1)})
-    # A broken run leaves no run.json: it says nothing of the agent, so the next start repeats it.
-    record = "broken.json" if run.status == "broken" else "run.json"
-    write_atomically(folder / record, run.model_dump_json(indent=1))
-    return run
+    found = await _let_work(agent, task, folder, progress)
+    seconds = round(time.monotonic() - started, 1)
+    return run.model_copy(update={**found, **_counted(folder / "calls.jsonl"), "seconds": seconds})
 
 
-def prompt(plan: Plan, workload: str, condition: str) -> str:
-    """What the agent is told; the loop comes from the server's own gate, so nothing withheld is mentioned."""
+def prompt(plan: Plan, workload: str, condition: str, *, files: bool = False) -> str:
+    """What the agent is told; the loop comes from the server's own gate, so nothing withheld is mentioned.
+
+    files: whether its client can write files in the workspace.
+    """
     template = Template((Path(__file__).parent / "agents" / "prompt.md").read_text(encoding="utf-8"))
-    budget = f"{plan.max_evaluations} evaluations" if plan.max_evaluations else "as many evaluations as you need"
-    loop = conditions.loop(conditions.parse(condition), plan.tpu)
-    return template.substitute(workload=workload, tpu=plan.tpu, evaluations=budget, turns=plan.max_turns, loop=loop)
+    return template.substitute(
+        workload=workload,
+        tpu=plan.tpu,
+        files=_FILES if files else _NO_FILES,
+        budget=_budget_words(plan.budget, condition, files=files),
+        loop=conditions.loop(conditions.parse(condition), plan.tpu),
+    )
+
+
+def _budget_words(budget: Budget, condition: str, *, files: bool) -> str:
+    spends = [
+        *(["each edit of a file"] if files else []),
+        "each evaluation of a new text",
+        *(["each cell that you read"] if conditions.shows(conditions.parse(condition), "taxonomy") else []),
+    ]
+    also = [f"{budget.evaluations} evaluations"] if budget.evaluations else []
+    also += [f"{budget.turns} model calls"]
+    return f"{budget.productive_turns} turns ({' and '.join(spends)} is one), at most {' and '.join(also)}"
 
 
 def best(log: list[dict[str, Any]]) -> Best | None:
@@ -173,55 +183,70 @@ def _surely(line: dict[str, Any]) -> float:
     return interval[0] if interval else line.get("speedup") or -1.0
 
 
-def _server(
-    plan: Plan, folder: Path, workspace: Path, workload: str, condition: str, command: list[str]
-) -> StdioServerParameters:
+def _server(plan: Plan, folder: Path, workspace: Path, key: RunKey, command: list[str]) -> StdioServerParameters:
     arguments = {
-        "--condition": condition,
+        "--condition": key.condition,
         "--tpu": plan.tpu,
-        "--workload": workload,
+        "--workload": key.workload,
         "--workspace": workspace,
         "--state": folder / "state",
         "--call-log": folder / "calls.jsonl",
-        "--max-evaluations": plan.max_evaluations,
+        "--max-evaluations": plan.budget.evaluations,
     }
     flat = [str(part) for pair in arguments.items() for part in pair]
     env = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     return StdioServerParameters(command=command[0], args=[*command[1:], *flat], env=env)
 
 
-async def _let_work(
-    agent: Agent, task: Task, transcript: Path, max_minutes: float, progress: Progress
-) -> tuple[StopReason, str | None, dict[str, int]]:
-    """Why the agent stopped, what went wrong if anything did, and what its model calls cost."""
-    usage: Counter[str] = Counter()
-    with transcript.open("w", encoding="utf-8") as stream:
+async def _let_work(agent: Agent, task: Task, folder: Path, progress: Progress) -> dict[str, Any]:
+    """Why the agent stopped, what went wrong if anything did, and what it spent: fields of its record."""
+    meter = Meter(task.budget, folder / "calls.jsonl")
+    found: dict[str, Any] = {"error": None}
+    tokens: Counter[str] = Counter()
+    with (folder / "transcript.jsonl").open("w", encoding="utf-8") as stream:
+        with anyio.CancelScope() as scope:
 
-        def emit(kind: EventKind, data: dict[str, Any]) -> None:
-            time_s = datetime.now(UTC).isoformat(timespec="milliseconds")
-            stream.write(json.dumps({"time": time_s, "kind": kind, **data}, default=str) + "\n")
-            stream.flush()
-            if kind == "model":
-                usage["turns"] += 1
-                for name in ("prompt_tokens", "completion_tokens"):
-                    if name in data:
-                        usage[name] += data[name]
-            if text := _for_progress(kind, data):
-                progress(text)
+            def emit(kind: EventKind, data: dict[str, Any]) -> None:
+                event = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "kind": kind, **data}
+                stream.write(json.dumps(event, default=str) + "\n")
+                stream.flush()
+                if kind == "client":
+                    found["client"] = Client(**data)
+                if kind == "model":
+                    tokens.update({name: data[name] for name in _TOKENS if data.get(name) is not None})
+                if limit := meter.note(event):
+                    found.setdefault("limit", limit)
+                    scope.cancel()
+                if text := _for_progress(kind, data):
+                    progress(text)
 
-        stop: StopReason = "time_limit"
-        error: str | None = None
-        try:
-            with anyio.move_on_after(max_minutes * 60):
-                stop = await agent.run(task, emit)
-        except AgentFailed as failed:
-            stop, error = "agent_failed", str(failed)
-        except AgentUnavailable as unavailable:
-            stop, error = "broken", str(unavailable)
-        except Exception as fault:  # one run must not end the others; the record says what happened
-            stop, error = "broken", f"{type(fault).__name__}: {fault}"
-        emit("note", {"stop": stop, "error": error})
-    return stop, error, dict(usage)
+            found |= await _stopped(agent, task, emit)
+        if limit := found.pop("limit", None):
+            found |= {"stop": limit, "error": None}
+        stream.write(json.dumps({"kind": "note", "stop": found["stop"], "error": found["error"]}) + "\n")
+    meter.note({})
+    spent = meter.spent
+    used = {"productive_turns": spent.productive_turns, "turns": spent.turns, "cost_usd": spent.cost_usd}
+    return {**found, **tokens, **used}
+
+
+_TOKENS = ("prompt_tokens", "completion_tokens")
+
+
+async def _stopped(agent: Agent, task: Task, emit: Callable[[EventKind, dict[str, Any]], None]) -> dict[str, Any]:
+    stop: StopReason = "time_limit"
+    try:
+        with anyio.move_on_after(task.budget.minutes * 60):
+            stop = await agent.run(task, emit)
+    except AgentFailed as failed:
+        return {"stop": "agent_failed", "error": str(failed)}
+    except AgentMisconfigured as wrong:
+        return {"stop": "misconfigured", "error": str(wrong)}
+    except AgentUnavailable as unavailable:
+        return {"stop": "broken", "error": str(unavailable)}
+    except Exception as fault:  # one run must not end the others; the record says what happened
+        return {"stop": "broken", "error": f"{type(fault).__name__}: {fault}"}
+    return {"stop": stop}
 
 
 def _for_progress(kind: EventKind, data: dict[str, Any]) -> str:
@@ -240,7 +265,9 @@ def _counted(log_path: Path) -> dict[str, Any]:
     return {"evaluations": judged, "tool_calls": dict(calls), "cells_read": calllog.cells_read(lines)}
 
 
-async def _judged_again(run: Run, workload: str, folder: Path, judge: Judge, progress: Progress) -> Run:
+async def _judged_again(
+    run: Run, workload: str, folder: Path, judge_factory: JudgeFactory, progress: Progress
+) -> Run:
     """The run with the verdict on its best kernel, judged afresh from the text the server kept."""
     lines = calllog.read(folder / "calls.jsonl") if (folder / "calls.jsonl").exists() else []
     chosen = best(lines)
@@ -249,7 +276,8 @@ async def _judged_again(run: Run, workload: str, folder: Path, judge: Judge, pro
         return run.model_copy(update={"status": "no_correct_kernel" if judged else "no_kernel"})
     progress("judging the best kernel again")
     source = (folder / "kernels" / f"{chosen.kernel_sha256}.py").read_text(encoding="utf-8")
-    again: Evaluation = await judge.evaluate(source, workloads.find(workload), run.tpu)
+    async with judge_factory() as judge:
+        again: Evaluation = await judge.evaluate(source, workloads.find(workload), run.tpu)
     write_atomically(folder / "judged_again.json", again.model_dump_json(indent=1))
     found: dict[str, Any] = {
         "kernel_sha256": chosen.kernel_sha256,

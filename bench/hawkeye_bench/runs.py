@@ -10,13 +10,36 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from hawkeye_bench.budget import Budget
 from hawkeye_mcp import content
 from hawkeye_mcp.calllog import CellRead
 from hawkeye_mcp.evaluation import Versions
 from hawkeye_mcp.state import write_atomically
 
 RunStatus = Literal["correct", "no_correct_kernel", "no_kernel", "not_confirmed", "broken"]
-StopReason = Literal["finished", "turn_limit", "time_limit", "unknown_family", "agent_failed", "broken"]
+# misconfigured: broken in a way that a repeat would not mend.
+StopReason = Literal[
+    "finished",
+    "productive_turn_limit",
+    "turn_limit",
+    "token_limit",
+    "cost_limit",
+    "time_limit",
+    "unknown_family",
+    "agent_failed",
+    "broken",
+    "misconfigured",
+]
+
+
+class Client(BaseModel):
+    """The program that was the agent, as it was started; secrets are only named."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    version: str
+    command: list[str] = []
 
 
 class Run(BaseModel):
@@ -62,9 +85,12 @@ class Run(BaseModel):
     )
     no_power: str = Field("", description="Why no inputs can tell a wrong kernel: the run is then in no aggregate.")
     algebraic: str = Field("", description="Work that a kernel may save by algebra: a speedup may be due to that.")
+    productive_turns: int = Field(0, description="Edits of kernel files, judgements of new texts, readings of cells.")
     turns: int = Field(0, description="Model calls; 0 for the builtin optimiser, which makes none.")
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    cost_usd: float | None = Field(None, description="As the agent's client says; null where it does not.")
+    client: Client | None = None
     started: str = Field(description="ISO 8601, UTC")
     seconds: float
     versions: Versions | None = None
@@ -82,9 +108,8 @@ class Plan(BaseModel):
     model: str
     base_url: str
     tpu: str
-    max_turns: int
-    max_evaluations: int
-    max_minutes: float
+    budget: Budget
+    seed: int = Field(0, description="Of the order in which conditions are run.")
     workloads: list[str]
     conditions: list[str]
     reps: int
@@ -139,7 +164,7 @@ def keep_plan(out: Path, plan: Plan) -> Plan:
 def _fixed(plan: Plan) -> dict[str, object]:
     """What all runs of one folder have in common."""
     fields = plan.model_dump(exclude={"workloads", "conditions", "reps"})
-    return fields | (fields.pop("versions") or {})
+    return fields | fields.pop("budget") | (fields.pop("versions") or {})
 
 
 def name_of(workload: str) -> str:

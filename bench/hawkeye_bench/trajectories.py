@@ -15,10 +15,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from hawkeye_bench import budget, statistics
 from hawkeye_bench import pairs as pairing
 from hawkeye_bench import runs as records
-from hawkeye_bench import statistics
 from hawkeye_bench.analysis import Choices
+from hawkeye_bench.budget import Spent
 from hawkeye_bench.pairs import Source
 from hawkeye_bench.runs import Run
 from hawkeye_mcp import calllog
@@ -29,16 +30,9 @@ _POINTS = 50
 
 
 @dataclass(frozen=True)
-class Point:
-    """Where a run stood after something happened. speedup: the best so far; None before the first correct kernel.
+class Point(Spent):
+    """Where a run stood after something happened. speedup: the best so far; None before the first correct kernel."""
 
-    productive_turns: judgements of a new text and readings of cells, from the server's log, and edits of files that the
-    agent's transcript tells of as "edit". tokens, cost_usd: None where its model calls do not say.
-    """
-
-    productive_turns: int = 0
-    tokens: int | None = None
-    cost_usd: float | None = None
     speedup: float | None = None
 
 
@@ -158,19 +152,10 @@ def _places(axis: Axis, end: float) -> list[float]:
 
 def _after(point: Point, line: dict[str, Any]) -> Point:
     """Where a run stands after one line of its log or transcript."""
-    if calllog.is_verdict(line) and not line.get("cached"):
-        point = replace(point, productive_turns=point.productive_turns + 1)
-        speedup = line.get("speedup")
-        if line.get("status") == "correct" and speedup and not line.get("lower_bound"):
-            point = replace(point, speedup=max(speedup, point.speedup or 0.0))
-    elif calllog.cells_read([line]) or line.get("kind") == "edit":
-        point = replace(point, productive_turns=point.productive_turns + 1)
-    elif line.get("kind") == "model":
-        used = [line[name] for name in ("prompt_tokens", "completion_tokens") if line.get(name) is not None]
-        if used:
-            point = replace(point, tokens=(point.tokens or 0) + sum(used))
-        if line.get("cost_usd") is not None:
-            point = replace(point, cost_usd=(point.cost_usd or 0.0) + line["cost_usd"])
+    point = budget.after(point, line)
+    speedup = line.get("speedup")
+    if budget.is_judgement(line) and line.get("status") == "correct" and speedup and not line.get("lower_bound"):
+        point = replace(point, speedup=max(speedup, point.speedup or 0.0))
     return point
 
 

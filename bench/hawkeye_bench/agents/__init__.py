@@ -9,10 +9,12 @@ from typing import Any, Literal, Protocol
 
 from mcp import StdioServerParameters
 
-EventKind = Literal["note", "model", "tool_call", "tool_result"]
+from hawkeye_bench.budget import Budget
+
+EventKind = Literal["note", "client", "model", "tool_call", "tool_result", "edit"]
 Emit = Callable[[EventKind, dict[str, Any]], None]
 
-Stop = Literal["finished", "turn_limit", "unknown_family"]
+Stop = Literal["finished", "turn_limit", "token_limit", "cost_limit", "unknown_family"]
 
 
 class AgentFailed(RuntimeError):
@@ -20,26 +22,31 @@ class AgentFailed(RuntimeError):
 
 
 class AgentUnavailable(RuntimeError):
-    """The agent could not work at all (no endpoint, no key, no server): the run says nothing and is to be
-    repeated.
-    """
+    """The agent could not work at all (endpoint away, no server): the run says nothing and is to be repeated."""
+
+
+class AgentMisconfigured(AgentUnavailable):
+    """It will not work the next time either (no client, a refused key): nothing is repeated until a person acts."""
 
 
 @dataclass(frozen=True)
 class Task:
     """What an agent gets for one run.
 
-    workspace: an empty folder that it may fill; the server reads kernel files from it. server: how to start
-    the MCP server. server_log: where that server's stderr goes. max_turns: model calls it may make.
+    workspace: an empty folder that it may fill; the server reads kernel files from it. home: an empty folder for
+    the client's own settings and logs, which the model does not see. server: how to start the MCP server. server_log:
+    where that server's stderr goes. budget: what it may spend; the driver watches over it and cancels the agent, and an
+    agent hands it to a client that can watch by itself.
     """
 
     workload: str
     tpu: str
     workspace: Path
+    home: Path
     server: StdioServerParameters
     server_log: Path
     prompt: str
-    max_turns: int
+    budget: Budget
 
 
 class Agent(Protocol):
@@ -51,10 +58,15 @@ class Agent(Protocol):
     async def run(self, task: Task, emit: Emit) -> Stop:
         """Work until there is nothing left to do; cancelling the call stops the agent and its server.
 
-        `emit` is told what happens, for the transcript: "model" events carry prompt_tokens and
-        completion_tokens.
+        `emit` is told what happens as it happens, for the transcript and the budget, by kind:
+        - "client", once, as soon as it is known: name, version, and command (the list of arguments, without secrets);
+        - "model", for each model call: prompt_tokens, completion_tokens and cost_usd where the client says, and the
+          message;
+        - "tool_call" (tool, arguments) and "tool_result" (tool, is_error, text), for every tool of the client;
+        - "edit" (path), when it has written a file of its workspace by a tool of its own;
+        - "note", for anything else (text is also shown as progress).
 
         Raises:
-            AgentFailed, AgentUnavailable: see there.
+            AgentFailed, AgentUnavailable, AgentMisconfigured: see there.
         """
         ...

@@ -48,7 +48,7 @@ class MinimalAgent:
                 for t in session.tools.values()
             ]
             messages: list[dict[str, Any]] = [{"role": "user", "content": task.prompt}]
-            for turn in range(task.max_turns):
+            for turn in range(task.budget.turns):
                 body = {"model": self.model, "messages": messages, "tools": tools}
                 message, usage = _read(await self._ask(http, body, first=turn == 0))
                 emit("model", {"turn": turn + 1, "message": message, **usage})

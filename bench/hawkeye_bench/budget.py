@@ -1,0 +1,108 @@
+"""What a run may spend and what it has spent: the same for every agent, condition and machine.
+
+A productive turn is an edit of a kernel file, a judgement of a new text or a reading of a cell. The server's call log
+tells of judgements and readings, the agent's transcript of edits, model calls, tokens and dollars.
+"""
+
+import json
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hawkeye_mcp import calllog
+
+Limit = Literal["productive_turn_limit", "turn_limit", "token_limit", "cost_limit"]
+
+
+class Budget(BaseModel):
+    """Of one run. tokens and cost_usd hold only for agents whose client tells them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    productive_turns: int = Field(50, ge=1)
+    turns: int = Field(200, ge=1, description="Model calls, productive or not.")
+    evaluations: int = Field(0, ge=0, description="0: as many as the productive turns allow.")
+    minutes: float = Field(60.0, gt=0, description="Wall time of the agent; the last judgement comes after it.")
+    tokens: int | None = Field(None, ge=1, description="Prompt and completion together.")
+    cost_usd: float | None = Field(None, gt=0)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """tokens, cost_usd: None as long as no model call said."""
+
+    productive_turns: int = 0
+    turns: int = 0
+    tokens: int | None = None
+    cost_usd: float | None = None
+
+
+AnySpent = TypeVar("AnySpent", bound=Spent)
+
+
+def after(spent: AnySpent, line: dict[str, Any]) -> AnySpent:
+    """What has been spent after one line of the call log or of the transcript."""
+    if is_judgement(line) or calllog.cells_read([line]) or line.get("kind") == "edit":
+        return replace(spent, productive_turns=spent.productive_turns + 1)
+    if line.get("kind") != "model":
+        return spent
+    spent = replace(spent, turns=spent.turns + 1)
+    used = [line[name] for name in ("prompt_tokens", "completion_tokens") if line.get(name) is not None]
+    if used:
+        spent = replace(spent, tokens=(spent.tokens or 0) + sum(used))
+    if line.get("cost_usd") is not None:
+        spent = replace(spent, cost_usd=(spent.cost_usd or 0.0) + line["cost_usd"])
+    return spent
+
+
+def is_judgement(line: dict[str, Any]) -> bool:
+    """Whether a text was judged; a verdict that was known already is none."""
+    return calllog.is_verdict(line) and not line.get("cached")
+
+
+def exceeded(budget: Budget, spent: Spent) -> Limit | None:
+    """The limit that ends the run now; None while it may go on.
+
+    The call to the model that is one too many has been made when it is noticed, so `turns` itself is still allowed.
+    """
+    if spent.productive_turns >= budget.productive_turns:
+        return "productive_turn_limit"
+    if spent.turns > budget.turns:
+        return "turn_limit"
+    if budget.tokens is not None and (spent.tokens or 0) >= budget.tokens:
+        return "token_limit"
+    if budget.cost_usd is not None and (spent.cost_usd or 0.0) >= budget.cost_usd:
+        return "cost_limit"
+    return None
+
+
+class Meter:
+    """Follows one run: told each event of the agent, it reads what the server has logged since."""
+
+    def __init__(self, budget: Budget, call_log: Path) -> None:
+        self.spent = Spent()
+        self._budget = budget
+        self._call_log = call_log
+        self._read_bytes = 0
+
+    def note(self, event: dict[str, Any]) -> Limit | None:
+        """Count an event of the transcript, and the new lines of the log; returns the limit that is reached."""
+        for line in (*self._logged(), event):
+            self.spent = after(self.spent, line)
+        return exceeded(self._budget, self.spent)
+
+    def _logged(self) -> Iterable[dict[str, Any]]:
+        """The whole lines that the log has gained."""
+        if not self._call_log.exists():
+            return
+        with self._call_log.open("rb") as stream:
+            stream.seek(self._read_bytes)
+            whole, _, _ = stream.read().rpartition(b"\n")
+        self._read_bytes += len(whole) + bool(whole)
+        for line in whole.split(b"\n"):
+            with suppress(ValueError):
+                yield json.loads(line)
