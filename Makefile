@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo test check benchmark clean
+.PHONY: setup demo test test-slow check benchmark clean
 setup: $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml
@@ -20,6 +20,10 @@ demo: setup
 # A process for each core: one that has finished its tests takes half of what another has left.
 test: setup
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
+
+# Full-size checks that would make the suite too long.
+test-slow: setup
+	$(BIN)/python -m pytest -m slow
 
 check: setup
 	$(BIN)/ruff check .
