@@ -132,6 +132,8 @@ async def _work(
         server_log=folder / "server.log",
         prompt=prompt(plan, name, key.condition, files=agent.files),
         budget=plan.budget,
+        condition=key.condition,
+        repeat=key.repeat,
     )
     started = time.monotonic()
     found = await _let_work(agent, task, folder, progress)

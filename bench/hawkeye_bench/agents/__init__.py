@@ -36,7 +36,8 @@ class Task:
     workspace: an empty folder that it may fill; the server reads kernel files from it. home: an empty folder for
     the client's own settings and logs, which the model does not see. server: how to start the MCP server. server_log:
     where that server's stderr goes. budget: what it may spend; the driver watches over it and cancels the agent, and an
-    agent hands it to a client that can watch by itself.
+    agent hands it to a client that can watch by itself. condition and repeat: which run this is, for an agent that looks
+    up a record of it; no model is ever shown them.
     """
 
     workload: str
@@ -47,6 +48,8 @@ class Task:
     server_log: Path
     prompt: str
     budget: Budget
+    condition: str = "none"
+    repeat: int = 1
 
 
 class Agent(Protocol):
