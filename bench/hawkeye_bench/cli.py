@@ -2,12 +2,13 @@
 it.
 """
 
-import os
 import shlex
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import anyio
 import typer
@@ -21,11 +22,13 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from hawkeye_bench import analysis_commands, driver, preregistration, report, runs
+from hawkeye_bench import analysis_commands, journal, preregistration, report, runs, schedule, status
 from hawkeye_bench.agents import Agent
-from hawkeye_bench.agents.builtin import BUILTIN_MODEL, BuiltinOptimiser
-from hawkeye_bench.agents.minimal import MinimalAgent
+from hawkeye_bench.agents.choose import AGENTS, AgentSpec, Misfit, make
 from hawkeye_bench.analysis import choices_for
+from hawkeye_bench.budget import Budget
+from hawkeye_bench.executors import local
+from hawkeye_bench.order import RunKey, pending
 from hawkeye_bench.preregistration import NotRegistered
 from hawkeye_bench.runs import Plan, PlanDiffers, Run
 from hawkeye_mcp import workloads as workload_store
@@ -35,11 +38,12 @@ from hawkeye_mcp.conditions import CONDITIONS, HELP
 from hawkeye_mcp.pool import judge_code
 from hawkeye_mcp.versions import versions
 
-AGENTS = ("minimal",)
+_BUDGET = {name: field.default for name, field in Budget.model_fields.items()}
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 app.command()(analysis_commands.report)
 app.command()(analysis_commands.power)
+app.command()(status.status)
 
 
 @app.callback(invoke_without_command=True)
@@ -54,17 +58,34 @@ def main(
     tpu: Annotated[str, typer.Option(help=f"Chip to optimise for: {', '.join(TPUS)}.")] = DEFAULT_TPU,
     model: Annotated[
         str,
-        typer.Option(help="Model name at --base-url, or `builtin`: a fixed procedure, not a language model."),
-    ] = "builtin",
-    base_url: Annotated[str, typer.Option(help="An OpenAI-compatible endpoint, e.g. http://host/v1.")] = "",
+        typer.Option(help="Model name as the endpoint or client knows it; `builtin`: a fixed procedure, no model."),
+    ] = "",
+    base_url: Annotated[
+        str, typer.Option(help="The model's endpoint, e.g. http://host/v1; clients of others know their own.")
+    ] = "",
     api_key_env: Annotated[
         str,
         typer.Option(help="Name of the environment variable that holds the key; none is sent by default."),
     ] = "",
+    program: Annotated[
+        str, typer.Option(help="The client's program (claude, codex), or OpenHands' Python; default: from PATH.")
+    ] = "",
+    command: Annotated[str, typer.Option(help="For --agent command: the program and its arguments, a template.")] = "",
+    pass_env: Annotated[
+        list[str] | None, typer.Option(help="For --agent command: a variable that it may see. Repeatable.")
+    ] = None,
+    kernels: Annotated[str, typer.Option(help="For --agent replay: a folder of recorded kernels, by workload.")] = "",
     reps: Annotated[int, typer.Option(min=1, help="Repeats of each workload and condition.")] = 1,
-    max_turns: Annotated[int, typer.Option(min=1, help="Model calls per run.")] = 60,
-    max_evaluations: Annotated[int, typer.Option(min=0, help="Evaluations per run; 0: no limit.")] = 12,
-    max_minutes: Annotated[float, typer.Option(min=0.1, help="Wall time of the agent per run.")] = 60.0,
+    max_productive_turns: Annotated[
+        int, typer.Option(min=1, help="Edits, evaluations and cells read, together, per run.")
+    ] = _BUDGET["productive_turns"],
+    max_turns: Annotated[int, typer.Option(min=1, help="Model calls per run.")] = _BUDGET["turns"],
+    max_evaluations: Annotated[int, typer.Option(min=0, help="Evaluations per run; 0: no limit of their own.")] = 0,
+    max_minutes: Annotated[float, typer.Option(min=0.1, help="Wall time of the agent per run.")] = _BUDGET["minutes"],
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Prompt and completion tokens per run.")] = None,
+    max_cost_usd: Annotated[float | None, typer.Option(min=0.0001, help="Dollars per run, as the client says.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the order of the conditions, drawn for each workload and repeat.")] = 0,
+    workers: Annotated[int, typer.Option(min=0, help="Runs at once; 0: as many as cores and memory allow.")] = 0,
     preregister: Annotated[
         bool,
         typer.Option("--preregister", help="Freeze plan and analysis in --out before the first run, with their hash."),
@@ -76,7 +97,8 @@ def main(
 ) -> None:
     """Run an agent on real workloads, with and without the taxonomy or under its controls, and compare the kernels.
 
-    Every kernel that counts is judged again from scratch. Ctrl-C loses only the run in progress.
+    Every kernel that counts is judged again from scratch, in a process of its own. The same command again goes on where
+    this one stopped, however it stopped.
     """
     if context.invoked_subcommand:
         return
@@ -86,7 +108,16 @@ def main(
     _check("--condition", conditions, CONDITIONS)
     _check("--tpu", [tpu], TPUS)
     names = _found(names)
-    chosen = _agent(model, base_url, api_key_env)
+    spec, chosen = _agent(
+        agent=agent,
+        model=model,
+        base_url=base_url,
+        api_key_env=api_key_env,
+        program=program,
+        command=command,
+        pass_env=tuple(pass_env or ()),
+        kernels=kernels,
+    )
     if preregister and len(conditions) < 2:
         raise typer.BadParameter(
             "a plan that is registered compares at least two conditions; add --condition taxonomy, for example.",
@@ -96,12 +127,19 @@ def main(
     folder = (out or Path("runs") / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")).resolve()
     plan = Plan(
         agent=agent,
-        model=model,
+        model=model or "builtin" if agent == "minimal" else model,
         base_url=base_url,
         tpu=tpu,
-        max_turns=max_turns,
-        max_evaluations=max_evaluations,
-        max_minutes=max_minutes,
+        agent_options=spec.options(),
+        budget=Budget(
+            productive_turns=max_productive_turns,
+            turns=max_turns,
+            evaluations=max_evaluations,
+            minutes=max_minutes,
+            tokens=max_tokens,
+            cost_usd=max_cost_usd,
+        ),
+        seed=seed,
         workloads=names,
         conditions=conditions,
         reps=reps,
@@ -110,16 +148,18 @@ def main(
         cells=runs.cells_hash(),
     )
     try:
-        if preregister:
-            typer.echo(_register(folder, plan))
-        whole = runs.keep_plan(folder, plan)
+        with journal.held(folder):
+            if preregister:
+                typer.echo(_register(folder, plan))
+            whole = runs.keep_plan(folder, plan)
+            code = _run(plan, whole, spec, chosen, folder, workers or local.slots())
     except NotRegistered as error:
         raise typer.BadParameter(str(error), param_hint="--preregister") from None
-    except PlanDiffers as error:
+    except (PlanDiffers, journal.FolderInUse) as error:
         raise typer.BadParameter(str(error), param_hint="--out") from None
     except OSError as error:
         raise typer.BadParameter(f"cannot write {folder}: {error.strerror}", param_hint="--out") from None
-    raise typer.Exit(_run(plan, whole, chosen, folder))
+    raise typer.Exit(code)
 
 
 def _register(folder: Path, plan: Plan) -> str:
@@ -130,22 +170,12 @@ def _register(folder: Path, plan: Plan) -> str:
     )
 
 
-def _agent(model: str, base_url: str, api_key_env: str) -> Agent:
-    if model == "builtin":
-        if base_url or api_key_env:
-            raise typer.BadParameter(f"{BUILTIN_MODEL} takes no --base-url or --api-key-env; name a --model.")
-        return BuiltinOptimiser()
-    if not base_url.startswith(("http://", "https://")):
-        raise typer.BadParameter(
-            f"--model {model} needs --base-url http(s)://...; without an endpoint use --model builtin.",
-            param_hint="--base-url",
-        )
-    if api_key_env and not os.environ.get(api_key_env):
-        raise typer.BadParameter(
-            f"the environment variable {api_key_env} is not set; set it, or leave the option out.",
-            param_hint="--api-key-env",
-        )
-    return MinimalAgent(model, base_url, api_key_env)
+def _agent(**given: Any) -> tuple[AgentSpec, Agent]:
+    try:
+        spec = AgentSpec(**given)
+        return spec, make(spec)
+    except Misfit as error:
+        raise typer.BadParameter(str(error), param_hint=error.option) from None
 
 
 def _check(option: str, values: list[str], legal: tuple[str, ...] | list[str]) -> None:
@@ -166,28 +196,29 @@ def _found(workloads: list[str]) -> list[str]:
     return found
 
 
-def _run(plan: Plan, whole: Plan, agent: Agent, folder: Path) -> int:
+def _run(plan: Plan, whole: Plan, spec: AgentSpec, agent: Agent, folder: Path, slots: int) -> int:
     """Do what is left of the plan, show it, and return the exit code: 1 if a run is still to be repeated.
 
     whole: the plan of everything in the folder, of which a summary is kept there.
     """
     console = Console(soft_wrap=not sys.stdout.isatty())
-    done, to_do = driver.pending(plan, folder)
-    console.print(f"Agent {agent.name}, model {agent.model}, TPU {plan.tpu}. Keeping everything in {folder}")
+    done, to_do = pending(plan, folder)
+    at_once = f", {slots} at once" if slots > 1 else ""
+    console.print(f"Agent {agent.name}, model {agent.model}, TPU {plan.tpu}{at_once}. Keeping everything in {folder}")
     if warning := report.weak_isolation(isolation()):
         console.print(warning)
     if done:
         console.print(f"{len(done)} runs are finished already; {len(to_do)} to do.")
-    outcomes: list[Run] = []
+    broken: dict[RunKey, Run] = {}
     interrupted = False
     try:
-        _with_progress(plan, agent, folder, outcomes, console, len(to_do))
+        _with_progress(plan, folder, local.doing(plan, spec, folder), slots, broken, console, len(to_do))
     except KeyboardInterrupt:
         interrupted = True
-    finished, missing = driver.pending(plan, folder)
-    broken = [run for run in outcomes if run.status == "broken"]
-    console.print(report.show(_ordered(plan, finished + broken)))
-    report.keep(folder, _ordered(whole, driver.pending(whole, folder)[0] + broken))
+    finished, missing = pending(plan, folder)
+    still = [run for key, run in broken.items() if key in missing]
+    console.print(report.show(schedule.ordered(plan, finished + still)))
+    report.keep(folder, schedule.ordered(whole, pending(whole, folder)[0] + still))
     console.print(f"Everything is in {folder}")
     if missing:
         again = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
@@ -196,19 +227,27 @@ def _run(plan: Plan, whole: Plan, agent: Agent, folder: Path) -> int:
     return 130 if interrupted else int(bool(missing))
 
 
-def _with_progress(plan: Plan, agent: Agent, folder: Path, outcomes: list[Run], console: Console, total: int) -> None:
-    """Run the plan with a live display on a terminal, else with a line for each step."""
+def _with_progress(
+    plan: Plan,
+    folder: Path,
+    do: schedule.Do,
+    slots: int,
+    broken: dict[RunKey, Run],
+    console: Console,
+    total: int,
+) -> None:
+    """Run the plan with a live display on a terminal, else with a line for each step. broken: gets what failed."""
 
-    def finish(run: Run) -> None:
-        outcomes.append(run)
-        console.print(report.line(run))
+    def finish(key: RunKey, run: Run | None, text: str) -> None:
+        if run and run.status == "broken":
+            broken[key] = run
+        console.print(report.line(run) if run and not text else f"{key}: {text}")
+
+    def carry_out(progress: Callable[[RunKey, str], None], on_run: Callable[[RunKey, Run | None, str], None]) -> None:
+        anyio.run(partial(schedule.run_all, plan, folder, do, slots=slots, progress=progress, on_run=on_run))
 
     if not console.is_terminal:
-
-        def say(text: str) -> None:
-            console.print(f"  {text}")
-
-        anyio.run(driver.run_all, plan, agent, folder, say, finish)
+        carry_out(lambda key, text: console.print(f"  {key}: {text}"), finish)
         return
     columns = (
         SpinnerColumn(),
@@ -220,24 +259,12 @@ def _with_progress(plan: Plan, agent: Agent, folder: Path, outcomes: list[Run], 
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("starting", total=total)
 
-        def show(text: str) -> None:
-            bar.update(task, description=text)
+        def advance(key: RunKey, run: Run | None, text: str) -> None:
+            finish(key, run, text)
+            if run and run.status != "broken":
+                bar.advance(task)
 
-        def advance(run: Run) -> None:
-            finish(run)
-            bar.advance(task)
-
-        anyio.run(driver.run_all, plan, agent, folder, show, advance)
-
-
-def _ordered(plan: Plan, found: list[Run]) -> list[Run]:
-    """By workload, then repeat, then condition, each in the order of the command line."""
-    names = [runs.name_of(workload) for workload in plan.workloads]
-
-    def position(run: Run) -> tuple[int, int, int]:
-        return names.index(run.workload), run.repeat, plan.conditions.index(run.condition)
-
-    return sorted(found, key=position)
+        carry_out(lambda key, text: bar.update(task, description=f"{key}: {text}"), advance)
 
 
 if __name__ == "__main__":

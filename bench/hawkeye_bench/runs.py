@@ -108,6 +108,7 @@ class Plan(BaseModel):
     model: str
     base_url: str
     tpu: str
+    agent_options: dict[str, str] = Field({}, description="What else the agent was made from: see AgentSpec.")
     budget: Budget
     seed: int = Field(0, description="Of the order in which conditions are run.")
     workloads: list[str]

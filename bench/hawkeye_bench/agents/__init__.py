@@ -53,10 +53,14 @@ class Task:
 
 
 class Agent(Protocol):
-    """One way to work on a task. `model` names what thinks, as shown in every result."""
+    """One way to work on a task. `model` names what thinks, as shown in every result.
+
+    files: whether its client can write files in the workspace; if not, kernels are passed as text.
+    """
 
     name: str
     model: str
+    files: bool
 
     async def run(self, task: Task, emit: Emit) -> Stop:
         """Work until there is nothing left to do; cancelling the call stops the agent and its server.

@@ -47,6 +47,7 @@ class Problem:
 
 class BuiltinOptimiser:
     name = "minimal"
+    files = False
     model = BUILTIN_MODEL
 
     async def run(self, task: Task, emit: Emit) -> Stop:

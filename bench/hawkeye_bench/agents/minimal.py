@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import httpx2
 
-from hawkeye_bench.agents import AgentFailed, AgentUnavailable, Emit, Stop, Task
-from hawkeye_bench.agents.session import Session, connect
+from hawkeye_bench.agents import AgentFailed, AgentMisconfigured, AgentUnavailable, Emit, Stop, Task
+from hawkeye_bench.agents.session import CLIENT, Session, connect
 
 _RETRIED = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 _MODEL_TIMEOUT_S = 600.0
@@ -25,6 +25,7 @@ class MinimalAgent:
     """
 
     name = "minimal"
+    files = False
 
     def __init__(
         self,
@@ -47,6 +48,7 @@ class MinimalAgent:
                 }
                 for t in session.tools.values()
             ]
+            emit("client", {"name": CLIENT.name, "version": CLIENT.version})
             messages: list[dict[str, Any]] = [{"role": "user", "content": task.prompt}]
             for turn in range(task.budget.turns):
                 body = {"model": self.model, "messages": messages, "tools": tools}
@@ -65,7 +67,8 @@ class MinimalAgent:
         """One model call, repeated while the endpoint is only busy or away.
 
         Raises:
-            AgentUnavailable: it stays so, refuses the key, or refuses the run's very first request.
+            AgentUnavailable: it stays so.
+            AgentMisconfigured: it refuses the key, or the run's very first request.
             AgentFailed: it refuses a later request, for example because the conversation has become too long.
         """
         key = os.environ.get(self._api_key_env, "") if self._api_key_env else ""
@@ -91,7 +94,7 @@ class MinimalAgent:
         else:
             raise AgentUnavailable(f"the model endpoint {self._url} failed: {problem}")
         if first or response.status_code in (401, 403, 404):
-            raise AgentUnavailable(f"the model endpoint {self._url} refused the request: {problem}")
+            raise AgentMisconfigured(f"the model endpoint {self._url} refused the request: {problem}")
         raise AgentFailed(f"the model endpoint refused a request: {problem}")
 
 

@@ -1,0 +1,195 @@
+"""`hawkeye-bench status`: how far a folder of runs is, read from its files while a bench works in it or afterwards."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from pydantic import BaseModel, ConfigDict, Field
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from hawkeye_bench import journal, order, results, trajectories
+from hawkeye_bench import runs as records
+from hawkeye_bench.order import RunKey
+from hawkeye_bench.runs import Plan
+
+State = Literal["done", "running", "waiting", "broken", "interrupted", "to do"]
+_REFRESH_S = 2.0
+_DONE = "done"
+
+
+class RunState(BaseModel):
+    """One run of the plan. speedup: of the record where it is done, else the best that its session was told so far."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    workload: str
+    condition: str
+    repeat: int
+    state: State = Field(
+        description="waiting: to be tried again; broken: given up until the bench is started again; interrupted: its "
+        "bench is gone"
+    )
+    tries: int
+    since_s: float | None = Field(None, description="Seconds since this try began, while it runs.")
+    status: str | None = None
+    speedup: float | None = None
+    productive_turns: int = 0
+    turns: int = 0
+    tokens: int | None = None
+    cost_usd: float | None = None
+    error: str | None = None
+
+
+class Status(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    working: bool = Field(description="A bench holds the folder now.")
+    slots: int | None = Field(description="Runs at once, as the last bench said.")
+    runs: list[RunState]
+    left_s: float | None = Field(
+        description="A guess: the mean time of the runs that ended, for those that are left; null before the first."
+    )
+
+
+def read(out: Path) -> Status:
+    """The state of every run of the folder's plan, in the order in which they are started.
+
+    Raises:
+        results.NoRuns: the folder has no plan.
+    """
+    plan = results.plan_of(out)
+    working, lines = journal.is_held(out), journal.read(out)
+    last: dict[RunKey, dict[str, Any]] = {}
+    slots = None
+    for line in lines:
+        if line["event"] == "opened":
+            slots = line["slots"]
+        elif "workload" in line:
+            last[RunKey(line["workload"], line["condition"], line["repeat"])] = line
+    found = [_state(out, key, last.get(key), working) for key in order.planned(plan)]
+    return Status(working=working, slots=slots, runs=found, left_s=_left_s(out, plan, found, slots))
+
+
+def _state(out: Path, key: RunKey, line: dict[str, Any] | None, working: bool) -> RunState:
+    name = records.name_of(key.workload)
+    known = {"workload": name, "condition": key.condition, "repeat": key.repeat, "tries": line["tries"] if line else 0}
+    if run := records.finished(key.folder(out)):
+        return RunState(
+            **known,
+            state="done",
+            status=run.status,
+            speedup=run.speedup,
+            productive_turns=run.productive_turns,
+            turns=run.turns,
+            tokens=trajectories.trajectory(key.folder(out))[-1].tokens,
+            cost_usd=run.cost_usd,
+            error=run.error,
+        )
+    if line is None:
+        return RunState(**known, state="to do")
+    if line["event"] == "started":
+        point = trajectories.trajectory(key.folder(out))[-1]
+        since = (datetime.now(UTC) - datetime.fromisoformat(line["time"])).total_seconds()
+        return RunState(
+            **known,
+            state="running" if working else "interrupted",
+            since_s=round(since, 1) if working else None,
+            speedup=point.speedup,
+            productive_turns=point.productive_turns,
+            turns=point.turns,
+            tokens=point.tokens,
+            cost_usd=point.cost_usd,
+        )
+    waiting = working and line["event"] == "retry"
+    return RunState(**known, state="waiting" if waiting else "broken", error=line.get("error"))
+
+
+def _left_s(out: Path, plan: Plan, found: list[RunState], slots: int | None) -> float | None:
+    took = [run.seconds for run in results.finished(out, plan)]
+    left = sum(run.state != "done" for run in found)
+    return round(sum(took) / len(took) * left / (slots or 1), 1) if took else None
+
+
+def show(found: Status) -> RenderableType:
+    """Counts by condition, and a line for each run that is neither done nor to do."""
+    counts = Table(title="Runs", title_justify="left")
+    states: list[State] = ["done", "running", "waiting", "broken", "interrupted", "to do"]
+    states = [state for state in states if state == _DONE or any(run.state == state for run in found.runs)]
+    for name in ("condition", *states, "correct"):
+        counts.add_column(name, justify="left" if name == "condition" else "right")
+    for condition in sorted({run.condition for run in found.runs}):
+        mine = [run for run in found.runs if run.condition == condition]
+        numbers = [sum(run.state == state for run in mine) for state in states]
+        correct = sum(run.status == "correct" for run in mine)
+        counts.add_row(condition, *(str(number) for number in (*numbers, correct)))
+    now = Table(title="Under way or in trouble", title_justify="left")
+    for name in ("workload", "condition", "state", "for", "turns", "tokens", "best so far", ""):
+        now.add_column(name, justify="right" if name in ("for", "turns", "tokens", "best so far") else "left")
+    troubled = [run for run in found.runs if run.state not in ("done", "to do")]
+    for run in troubled:
+        now.add_row(*_row(run))
+    return Group(counts, *([now] if troubled else []), Text(_sentence(found)))
+
+
+def _row(run: RunState) -> tuple[str, ...]:
+    return (
+        f"{run.workload} #{run.repeat}",
+        run.condition,
+        f"{run.state} (try {run.tries})" if run.tries > 1 else run.state,
+        _duration(run.since_s) if run.since_s is not None else "",
+        f"{run.productive_turns} of {run.turns} calls" if run.turns else str(run.productive_turns),
+        f"{run.tokens:,}" if run.tokens is not None else "-",
+        f"{run.speedup:.3f}x" if run.speedup else "-",
+        run.error or "",
+    )
+
+
+def _sentence(found: Status) -> str:
+    done = sum(run.state == _DONE for run in found.runs)
+    who = f"A bench is at work ({found.slots} at once)." if found.working else "No bench is at work in this folder."
+    left = ""
+    if done < len(found.runs) and found.left_s is not None:
+        left = f" About {_duration(found.left_s)} of work left, if the rest takes as long as what is done."
+    return f"{done} of {len(found.runs)} runs are done. {who}{left}"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+def status(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the runs, as given to --out.")],
+    watch: Annotated[bool, typer.Option("--watch", help="Keep showing until the bench has ended.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Every run's state, as JSON.")] = False,
+) -> None:
+    """How far the runs of a folder are: done, running, to be tried again, in trouble, and how long it may take."""
+
+    def look() -> Status:
+        try:
+            return read(folder)
+        except results.NoRuns as error:
+            raise typer.BadParameter(str(error), param_hint="DIR") from None
+
+    found = look()
+    if json:
+        typer.echo(found.model_dump_json(indent=1))
+    elif watch:
+        _watch(found, look)
+    else:
+        Console(soft_wrap=True).print(show(found))
+
+
+def _watch(found: Status, look: Callable[[], Status]) -> None:
+    with Live(show(found), auto_refresh=False) as live:
+        while found.working:
+            time.sleep(_REFRESH_S)
+            found = look()
+            live.update(show(found), refresh=True)
