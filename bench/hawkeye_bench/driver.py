@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, TextIO
 
 import anyio
 from mcp import StdioServerParameters
@@ -38,7 +38,11 @@ _FROM_TIMING = (
     "baseline_lower_bound"
 ).split()
 _FILES = "Work in the current folder; pass your kernel's file to the tools as `path`."
-_NO_FILES = "Use only the tools you are given; pass your kernel's whole file as `source`. There is no other file access."
+_NO_FILES = (
+    "Use only the tools you are given; pass your kernel's whole file as `source`. There is no other file access."
+)
+
+_TOKENS = ("prompt_tokens", "completion_tokens")
 
 Progress = Callable[[str], None]
 
@@ -99,9 +103,7 @@ def _worked(folder: Path) -> Run | None:
     return Run.model_validate_json(path.read_bytes()) if path.exists() else None
 
 
-async def _work(
-    plan: Plan, agent: Agent, out: Path, key: RunKey, progress: Progress, server_command: list[str]
-) -> Run:
+async def _work(plan: Plan, agent: Agent, out: Path, key: RunKey, progress: Progress, server_command: list[str]) -> Run:
     """What the agent did, with everything but the last judgement; its status says "broken" until that is known."""
     folder, declared = key.folder(out), workloads.find(key.workload)
     (folder / "state").mkdir(parents=True)
@@ -209,9 +211,7 @@ async def _let_work(agent: Agent, task: Task, folder: Path, progress: Progress) 
         with anyio.CancelScope() as scope:
 
             def emit(kind: EventKind, data: dict[str, Any]) -> None:
-                event = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "kind": kind, **data}
-                stream.write(json.dumps(event, default=str) + "\n")
-                stream.flush()
+                event = _kept(stream, kind, data)
                 if kind == "client":
                     found["client"] = Client(**data)
                 if kind == "model":
@@ -225,14 +225,19 @@ async def _let_work(agent: Agent, task: Task, folder: Path, progress: Progress) 
             found |= await _stopped(agent, task, emit)
         if limit := found.pop("limit", None):
             found |= {"stop": limit, "error": None}
-        stream.write(json.dumps({"kind": "note", "stop": found["stop"], "error": found["error"]}) + "\n")
+        _kept(stream, "note", {"stop": found["stop"], "error": found["error"]})
     meter.note({})
     spent = meter.spent
     used = {"productive_turns": spent.productive_turns, "turns": spent.turns, "cost_usd": spent.cost_usd}
     return {**found, **tokens, **used}
 
 
-_TOKENS = ("prompt_tokens", "completion_tokens")
+def _kept(stream: TextIO, kind: EventKind, data: dict[str, Any]) -> dict[str, Any]:
+    """The event as it now stands in the transcript."""
+    event = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "kind": kind, **data}
+    stream.write(json.dumps(event, default=str) + "\n")
+    stream.flush()
+    return event
 
 
 async def _stopped(agent: Agent, task: Task, emit: Callable[[EventKind, dict[str, Any]], None]) -> dict[str, Any]:
@@ -267,9 +272,7 @@ def _counted(log_path: Path) -> dict[str, Any]:
     return {"evaluations": judged, "tool_calls": dict(calls), "cells_read": calllog.cells_read(lines)}
 
 
-async def _judged_again(
-    run: Run, workload: str, folder: Path, judge_factory: JudgeFactory, progress: Progress
-) -> Run:
+async def _judged_again(run: Run, workload: str, folder: Path, judge_factory: JudgeFactory, progress: Progress) -> Run:
     """The run with the verdict on its best kernel, judged afresh from the text the server kept."""
     lines = calllog.read(folder / "calls.jsonl") if (folder / "calls.jsonl").exists() else []
     chosen = best(lines)

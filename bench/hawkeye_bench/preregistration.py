@@ -86,8 +86,14 @@ def deviations(registration: Registration, plan: Plan, choices: Choices, runs: I
 
 
 def _differences(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    names = [name for name in dict.fromkeys([*then, *now]) if then.get(name) != now.get(name)]
-    return [f"{name}: {_words(then.get(name))} was registered, now {_words(now.get(name))}" for name in names]
+    found = []
+    for name in dict.fromkeys([*then, *now]):
+        before, after = then.get(name), now.get(name)
+        if isinstance(before, dict) and isinstance(after, dict):
+            found += _differences(before, after)
+        elif before != after:
+            found.append(f"{name}: {_words(before)} was registered, now {_words(after)}")
+    return found
 
 
 def _words(value: Any) -> str:

@@ -77,6 +77,7 @@ async def run_all(
                 if queue.open:
                     await one(key, tries, later)
 
+    out.mkdir(parents=True, exist_ok=True)
     journal.write(out, "opened", slots=slots, to_do=len(to_do))
     try:
         async with anyio.create_task_group() as group, receive:

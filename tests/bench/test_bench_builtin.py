@@ -7,6 +7,7 @@ from bench_fixtures import FAKE_SERVER, plan
 from fake_judge import FakeJudge
 from hawkeye_bench import driver
 from hawkeye_bench.agents.builtin import BuiltinOptimiser
+from hawkeye_bench.order import RunKey
 
 from hawkeye_mcp import taxonomy
 
@@ -16,11 +17,9 @@ async def play(out, workload, condition, **changed):
         plan(**changed),
         BuiltinOptimiser(),
         out,
-        workload,
-        condition,
-        1,
+        RunKey(workload, condition, 1),
         lambda text: None,
-        FakeJudge(),
+        FakeJudge().open,
         FAKE_SERVER,
     )
     folder = out / workload / condition / "1"
@@ -46,7 +45,7 @@ async def test_it_optimises_through_the_tools_and_says_what_it_is(tmp_path):
 
 @pytest.mark.anyio
 async def test_it_reads_the_cells_where_there_are_some_and_starts_from_what_they_teach(tmp_path):
-    run, folder, transcript = await play(tmp_path, "41k_Gemm_Add_ReLU", "taxonomy", max_evaluations=1)
+    run, folder, transcript = await play(tmp_path, "41k_Gemm_Add_ReLU", "taxonomy", evaluations=1)
     rows = [
         e["arguments"].get("row")
         for e in transcript
@@ -62,7 +61,7 @@ async def test_it_reads_the_cells_where_there_are_some_and_starts_from_what_they
 @pytest.mark.anyio
 @pytest.mark.parametrize(("condition", "kernels"), [("placebo", 2), ("menu", 1)])
 async def test_it_learns_from_what_cells_say_and_not_from_the_names_of_their_rows(tmp_path, condition, kernels):
-    run, folder, _ = await play(tmp_path, "41k_Gemm_Add_ReLU", condition, max_evaluations=1)
+    run, folder, _ = await play(tmp_path, "41k_Gemm_Add_ReLU", condition, evaluations=1)
     rows = [cell.row for cell in taxonomy.rows("v5e")]
     part = "all" if condition == "menu" else "guide"
     assert [(read.row, read.part) for read in run.cells_read] == [(row, part) for row in rows]

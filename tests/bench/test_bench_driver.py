@@ -8,12 +8,16 @@ import anyio
 import pytest
 from bench_fixtures import FAKE_SERVER, plan
 from fake_judge import FakeJudge
-from hawkeye_bench import driver, runs
+from hawkeye_bench import driver, runs, schedule
 from hawkeye_bench.agents.session import connect
+from hawkeye_bench.order import RunKey, planned
 
 from hawkeye_mcp import calllog, content, workloads
 from hawkeye_mcp.tools.answering import LONGEST_WAIT_S, PATIENT_CLIENTS
 from hawkeye_mcp.versions import versions
+
+
+KEY = RunKey("8p_GEMM", "none", 1)
 
 
 class ScriptedAgent:
@@ -21,6 +25,7 @@ class ScriptedAgent:
 
     name = "minimal"
     model = "scripted"
+    files = False
 
     def __init__(self, *sources, entered=None):
         self.sources = sources
@@ -64,16 +69,21 @@ def test_the_fastest_correct_kernel_counts_and_ties_go_to_the_earliest():
 
 async def all_runs(the_plan, agent, out):
     outcomes, judge = [], FakeJudge()
-    await driver.run_all(the_plan, agent, out, lambda text: None, outcomes.append, judge.open, FAKE_SERVER)
+
+    async def do(key, progress):
+        outcomes.append(await driver.run_one(the_plan, agent, out, key, progress, judge.open, FAKE_SERVER))
+        return outcomes[-1]
+
+    await schedule.run_all(the_plan, out, do)
     return outcomes, judge
 
 
 @pytest.mark.anyio
-async def test_conditions_alternate_and_a_finished_run_is_never_done_again(tmp_path):
+async def test_runs_are_started_in_the_drawn_order_and_a_finished_one_is_never_done_again(tmp_path):
     both = plan(workloads=["8p_GEMM", "12p_RMSNorm"], conditions=["none", "taxonomy"])
     agent = ScriptedAgent("# fake: speedup 3\n")
     outcomes, judge = await all_runs(both, agent, tmp_path)
-    order = [("8p_GEMM", False), ("8p_GEMM", True), ("12p_RMSNorm", False), ("12p_RMSNorm", True)]
+    order = [(key.workload, key.condition == "taxonomy") for key in planned(both)]
     assert agent.worked_on == order
     assert [run.speedup for run in outcomes] == [3.0] * 4
     first = outcomes[0]
@@ -105,13 +115,15 @@ async def test_a_run_keeps_what_was_read_in_order(tmp_path):
 
     conditions = ["none", "placebo", "taxonomy", "menu"]
     outcomes, _ = await all_runs(plan(conditions=conditions), Reading(), tmp_path)
-    assert [(run.condition, [f"{read.row} {read.part}" for read in run.cells_read]) for run in outcomes] == [
-        ("none", []),
-        ("placebo", ["05_fused_epilogue guide", "01_mxu_feed all"]),
-        ("taxonomy", ["05_fused_epilogue guide", "01_mxu_feed all"]),
-        ("menu", ["05_fused_epilogue all", "01_mxu_feed all"]),
-    ]
-    assert runs.finished(tmp_path / "8p_GEMM/placebo/1").cells_read == outcomes[1].cells_read
+    by_condition = {run.condition: run for run in outcomes}
+    read = {name: [f"{one.row} {one.part}" for one in run.cells_read] for name, run in by_condition.items()}
+    assert read == {
+        "none": [],
+        "placebo": ["05_fused_epilogue guide", "01_mxu_feed all"],
+        "taxonomy": ["05_fused_epilogue guide", "01_mxu_feed all"],
+        "menu": ["05_fused_epilogue all", "01_mxu_feed all"],
+    }
+    assert runs.finished(tmp_path / "8p_GEMM/placebo/1") == by_condition["placebo"]
     for condition in ("placebo", "menu"):
         workspace = (tmp_path / "8p_GEMM" / condition / "1" / "workspace").resolve()
         assert condition not in str(workspace.relative_to(tmp_path))
@@ -140,11 +152,11 @@ def test_the_agent_is_told_the_same_under_placebo_as_under_the_taxonomy():
 
 @pytest.mark.anyio
 async def test_where_an_agent_works_says_nothing_of_its_condition(tmp_path):
-    seen = []
+    seen = {}
 
     class Looking(ScriptedAgent):
         async def run(self, task, emit):
-            seen.append(task.workspace)
+            seen["taxonomy" if "taxonomy" in task.prompt else "none"] = task.workspace
             (task.workspace / "k.py").write_text("# fake: speedup 3\n")
             async with connect(task, emit) as session:
                 assert not (await session.call("evaluate_kernel", {"path": "k.py"})).is_error
@@ -153,15 +165,18 @@ async def test_where_an_agent_works_says_nothing_of_its_condition(tmp_path):
     conditions = ["none", "taxonomy"]
     outcomes, _ = await all_runs(plan(conditions=conditions), Looking(), tmp_path)
     assert [run.speedup for run in outcomes] == [3.0, 3.0]
-    assert len(set(seen)) == 2
-    for folder, condition in zip(seen, conditions, strict=True):
+    assert len(set(seen.values())) == 2
+    first = dict(seen)
+    for condition, folder in first.items():
         assert folder.relative_to(tmp_path).parts[0] == "workspaces"
         assert not [word for word in ("8p_GEMM", *conditions) if word in str(folder.relative_to(tmp_path))]
         assert (tmp_path / "8p_GEMM" / condition / "1" / "workspace" / "k.py").samefile(folder / "k.py")
-    (tmp_path / "8p_GEMM/none/1/run.json").unlink()
+    for record in ("run.json", "worked.json"):
+        (tmp_path / "8p_GEMM/none/1" / record).unlink()
     await all_runs(plan(conditions=conditions), Looking(), tmp_path)
-    assert (tmp_path / "8p_GEMM/none/1.unfinished-1/workspace").samefile(seen[0])
-    assert (tmp_path / "8p_GEMM/none/1/workspace").samefile(seen[2])
+    assert (tmp_path / "8p_GEMM/none/1.unfinished-1/workspace").samefile(first["none"])
+    assert (tmp_path / "8p_GEMM/none/1/workspace").samefile(seen["none"])
+    assert seen["none"] != first["none"]
 
 
 @pytest.mark.anyio
@@ -206,7 +221,7 @@ async def test_a_kernel_that_was_pooled_before_counts_and_its_cached_verdict_is_
 @pytest.mark.anyio
 async def test_the_time_limit_stops_the_agent_and_its_kernel_counts(tmp_path):
     agent = ScriptedAgent("# fake: speedup 3\n", entered=anyio.Event())
-    outcomes, _ = await all_runs(plan(max_minutes=0.1), agent, tmp_path)
+    outcomes, _ = await all_runs(plan(minutes=0.1), agent, tmp_path)
     assert (outcomes[0].stop, outcomes[0].status, outcomes[0].speedup) == ("time_limit", "correct", 3.0)
 
 
@@ -220,11 +235,9 @@ async def test_a_kernel_that_is_not_correct_when_judged_again_does_not_count(tmp
         plan(),
         ScriptedAgent("# fake: speedup 3\n"),
         tmp_path,
-        "8p_GEMM",
-        "none",
-        1,
+        KEY,
         lambda text: None,
-        Stricter(),
+        Stricter().open,
         FAKE_SERVER,
     )
     assert (run.status, run.speedup, run.first_speedup) == ("not_confirmed", None, 3.0)
@@ -234,7 +247,7 @@ async def test_a_kernel_that_is_not_correct_when_judged_again_does_not_count(tmp
 async def test_a_server_that_does_not_start_breaks_the_run(tmp_path):
     for command in (["/nonexistent/server"], ["/bin/false"]):
         run = await driver.run_one(
-            plan(), ScriptedAgent(), tmp_path, "8p_GEMM", "none", 1, lambda text: None, FakeJudge(), command
+            plan(), ScriptedAgent(), tmp_path, KEY, lambda text: None, FakeJudge().open, command
         )
         assert (run.status, run.evaluations) == ("broken", 0)
         assert run.error
@@ -245,8 +258,8 @@ def test_a_folder_goes_on_with_more_work_but_not_with_other_parameters(tmp_path)
     runs.keep_plan(tmp_path, plan(conditions=["taxonomy"], reps=2))
     kept = runs.Plan.model_validate_json((tmp_path / "plan.json").read_bytes())
     assert (kept.conditions, kept.reps) == (["none", "taxonomy"], 2)
-    with pytest.raises(runs.PlanDiffers, match="max_evaluations 5 is now 6"):
-        runs.keep_plan(tmp_path, plan(max_evaluations=6))
+    with pytest.raises(runs.PlanDiffers, match="evaluations 5 is now 6"):
+        runs.keep_plan(tmp_path, plan(evaluations=6))
 
 
 def test_the_hash_of_the_cells_follows_what_conditions_show_and_nothing_else(tmp_path, monkeypatch):

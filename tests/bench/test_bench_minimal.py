@@ -9,6 +9,7 @@ from bench_fixtures import FAKE_SERVER, plan
 from fake_judge import FakeJudge
 from hawkeye_bench import driver, runs
 from hawkeye_bench.agents.minimal import MinimalAgent
+from hawkeye_bench.order import RunKey
 from scripted_model import call, say, serving
 
 from hawkeye_mcp import calllog
@@ -28,11 +29,9 @@ async def play(out, steps, key_env="", **changed):
             plan(**changed),
             agent(endpoint, key_env),
             out,
-            "8p_GEMM",
-            "none",
-            1,
+            RunKey("8p_GEMM", "none", 1),
             lambda text: None,
-            FakeJudge(),
+            FakeJudge().open,
             FAKE_SERVER,
         )
     return run, endpoint
@@ -83,7 +82,7 @@ async def test_a_malformed_call_is_answered_and_the_agent_goes_on(tmp_path):
 @pytest.mark.anyio
 async def test_the_turn_limit_ends_the_run_and_the_best_kernel_still_counts(tmp_path):
     steps = [lambda _: call("evaluate_kernel", source=RIGHT)] * 5
-    run, endpoint = await play(tmp_path, steps, max_turns=2)
+    run, endpoint = await play(tmp_path, steps, turns=2)
     assert (run.status, run.stop, len(endpoint.requests)) == ("correct", "turn_limit", 2)
 
 
@@ -94,10 +93,13 @@ async def test_busy_answers_are_retried(tmp_path):
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(("answers", "requests"), [([500] * 3, 3), ([401], 1), ([404], 1)])
-async def test_an_endpoint_that_fails_breaks_the_run_which_is_left_to_be_repeated(tmp_path, answers, requests):
+@pytest.mark.parametrize(
+    ("answers", "requests", "stop"),
+    [([500] * 3, 3, "broken"), ([401], 1, "misconfigured"), ([404], 1, "misconfigured")],
+)
+async def test_an_endpoint_that_fails_breaks_the_run_which_is_left_to_be_repeated(tmp_path, answers, requests, stop):
     run, endpoint = await play(tmp_path, answers)
-    assert (run.status, run.stop, len(endpoint.requests)) == ("broken", "broken", requests)
+    assert (run.status, run.stop, len(endpoint.requests)) == ("broken", stop, requests)
     assert f"HTTP {answers[-1]}" in run.error
     folder = runs.folder(tmp_path, "8p_GEMM", "none", 1)
     assert runs.finished(folder) is None
@@ -109,7 +111,7 @@ async def test_an_endpoint_that_is_not_there_breaks_the_run(tmp_path):
     with serving([]) as gone:
         pass
     run = await driver.run_one(
-        plan(), agent(gone), tmp_path, "8p_GEMM", "none", 1, lambda text: None, FakeJudge(), FAKE_SERVER
+        plan(), agent(gone), tmp_path, RunKey("8p_GEMM", "none", 1), lambda text: None, FakeJudge().open, FAKE_SERVER
     )
     assert run.status == "broken"
     assert "ConnectError" in run.error

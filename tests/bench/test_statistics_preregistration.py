@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from bench_fixtures import plan
+from bench_fixtures import BUDGET, plan
 from hawkeye_bench import preregistration, runs
 from hawkeye_bench.analysis import Choices
 from hawkeye_bench.preregistration import NotRegistered
@@ -29,12 +29,13 @@ def test_the_hash_is_of_every_choice_and_of_nothing_else(tmp_path):
     others = [
         (PLAN.model_copy(update={"reps": 3}), Choices()),
         (PLAN.model_copy(update={"model": "another"}), Choices()),
-        (PLAN.model_copy(update={"max_turns": 21}), Choices()),
+        (PLAN.model_copy(update={"budget": BUDGET.model_copy(update={"turns": 21})}), Choices()),
+        (PLAN.model_copy(update={"seed": 1}), Choices()),
         (PLAN, Choices(failures="dropped")),
         (PLAN, Choices(seed=1)),
     ]
     hashes = {preregistration.digest(one.model_dump(mode="json"), how.model_dump(mode="json")) for one, how in others}
-    assert len(hashes | {first.sha256}) == 6
+    assert len(hashes | {first.sha256}) == 7
 
 
 def test_registering_the_same_again_changes_nothing_and_another_plan_is_refused(tmp_path):
@@ -63,7 +64,7 @@ def test_a_folder_as_registered_has_no_deviation(tmp_path):
 
 def test_each_deviation_is_named(tmp_path):
     registration = preregistration.preregister(tmp_path, PLAN, Choices())
-    now = PLAN.model_copy(update={"workloads": ["w0", "w1", "w2"], "max_turns": 99})
+    now = PLAN.model_copy(update={"workloads": ["w0", "w1", "w2"], "budget": BUDGET.model_copy(update={"turns": 99})})
     done = planned()[1:]
     done[0] = done[0].model_copy(update={"started": "2000-01-01T00:00:00+00:00"})
     done[1] = done[1].model_copy(update={"model": "another"})
@@ -71,7 +72,7 @@ def test_each_deviation_is_named(tmp_path):
     done += [run("w2", started=LATER), run("w1", "none", 9, started=LATER, status="broken", stop="broken")]
     found = preregistration.deviations(registration, now, Choices(failures="dropped"), done)
     assert found == [
-        "max_turns: 20 was registered, now 99",
+        "turns: 20 was registered, now 99",
         "workloads: w0, w1 was registered, now w0, w1, w2",
         "failures: baseline was registered, now dropped",
         "1 of 8 registered runs have no result: w0 none #1.",

@@ -86,7 +86,7 @@ def test_a_line_cut_off_by_a_crash_is_left_out(tmp_path):
     write(tmp_path / "run", [verdict(1, 2.0)], [model(2, 50)])
     with (tmp_path / "run" / "transcript.jsonl").open("a") as stream:
         stream.write('{"kind": "model", "prompt_tok')
-    assert trajectories.trajectory(tmp_path / "run")[-1] == Point(1, 50, None, 2.0)
+    assert trajectories.trajectory(tmp_path / "run")[-1] == Point(1, 1, 50, None, 2.0)
 
 
 def curves(tmp_path, *told):
