@@ -220,3 +220,8 @@ def _output(correct: bool) -> OutputError:
         expected=1.0,
         actual=2.0,
     )
+
+
+def open_fake() -> Any:
+    """A judge of its own each time: what a worker's Job names."""
+    return FakeJudge().open()

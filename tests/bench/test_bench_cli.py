@@ -6,6 +6,7 @@ import pytest
 from bench_fixtures import plan
 from hawkeye_bench import cli, report, runs
 from hawkeye_bench.agents.builtin import BuiltinOptimiser
+from hawkeye_bench.agents.choose import AgentSpec
 from hawkeye_bench.cli import app
 from hawkeye_bench.runs import Run
 from rich.console import Console
@@ -29,6 +30,14 @@ from hawkeye_mcp.calllog import CellRead
             "NO_SUCH_VARIABLE",
         ),
         (["--base-url", "http://host"], "not a language model"),
+        (["--kernels", "here"], "--agent minimal does not take --kernels"),
+        (["--agent", "replay"], "--agent replay needs --kernels FOLDER"),
+        (["--agent", "replay", "--kernels", "/nowhere"], "--agent replay needs --kernels FOLDER"),
+        (["--agent", "codex"], "--agent codex needs --model NAME"),
+        (["--agent", "openhands", "--model", "m"], "needs --program PYTHON"),
+        (["--agent", "command"], "--agent command needs --command TEMPLATE"),
+        (["--max-productive-turns", "0"], "--max-productive-turns"),
+        (["--max-cost-usd", "0"], "--max-cost-usd"),
         (["--reps", "0"], "--reps"),
         (["--max-turns", "none"], "--max-turns"),
         (["--out", "/proc/nowhere"], "cannot write"),
@@ -141,7 +150,7 @@ def test_without_bubblewrap_the_bench_warns_before_it_starts(found, warned, tmp_
     said_before = []
     monkeypatch.setattr(cli, "isolation", lambda: found)
     monkeypatch.setattr(cli, "_with_progress", lambda *_: said_before.append(capsys.readouterr().out))
-    assert cli._run(plan(), plan(), BuiltinOptimiser(), tmp_path) == 1  # its run is still to do
+    assert cli._run(plan(), plan(), AgentSpec(), BuiltinOptimiser(), tmp_path, 1) == 1  # its run is still to do
     assert ("a kernel could read the taxonomy under any condition" in said_before[0]) is warned
 
 
