@@ -28,6 +28,7 @@ from hawkeye_bench.agents.choose import AGENTS, AgentSpec, Misfit, make
 from hawkeye_bench.analysis import choices_for
 from hawkeye_bench.budget import Budget
 from hawkeye_bench.executors import local
+from hawkeye_bench.exports.command import export
 from hawkeye_bench.order import RunKey, pending
 from hawkeye_bench.preregistration import NotRegistered
 from hawkeye_bench.runs import Plan, PlanDiffers, Run
@@ -43,6 +44,7 @@ _BUDGET = {name: field.default for name, field in Budget.model_fields.items()}
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 app.command()(analysis_commands.report)
 app.command()(analysis_commands.power)
+app.command()(export)
 app.command()(status.status)
 
 

@@ -208,6 +208,7 @@ async def _let_work(agent: Agent, task: Task, folder: Path, progress: Progress) 
     found: dict[str, Any] = {"error": None}
     tokens: Counter[str] = Counter()
     with (folder / "transcript.jsonl").open("w", encoding="utf-8") as stream:
+        _kept(stream, "note", {"prompt": task.prompt})
         with anyio.CancelScope() as scope:
 
             def emit(kind: EventKind, data: dict[str, Any]) -> None:
