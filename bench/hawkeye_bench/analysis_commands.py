@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from hawkeye_bench import results, results_text
+from hawkeye_bench import page, results, results_text
 from hawkeye_bench.analysis import choices_for
 from hawkeye_bench.pairs import COUNTED, FAILURES, Failures
 from hawkeye_bench.power import MOST_REPEATS, Assumptions, from_pilot, plan_repeats
@@ -18,9 +18,14 @@ def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the runs, as given to --out.")],
     json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
 ) -> None:
-    """What the finished runs of a folder say: paired effect, success, fast_p, and how sure each figure is."""
+    """What the finished runs of a folder say: paired effect, success, fast_p, and how sure each figure is.
+
+    Without --json also as a page with every run and kernel in it, DIR/report.html, for any browser.
+    """
     found = _read(folder)
     typer.echo(found.model_dump_json(indent=1) if json else results_text.markdown(found), nl=json)
+    if not json:
+        _write_page(folder, found)
 
 
 def power(
@@ -66,6 +71,16 @@ def power(
     given = given.model_copy(update={**stated, "failures": _rule(failures), "origin": origin})
     found = plan_repeats(given, target=target, simulations=simulations, seed=seed, most=most)
     typer.echo(found.model_dump_json(indent=1) if json else results_text.power_markdown(found), nl=json)
+
+
+def _write_page(folder: Path, found: results.Results) -> None:
+    try:
+        typer.echo(f"\nThe page with every run and kernel: {page.write(folder, found)}")
+    except OSError as error:
+        typer.echo(
+            f"The page was not written: {error}. Copy {folder} to where you may write and report that.", err=True
+        )
+        raise typer.Exit(1) from None
 
 
 def _read(folder: Path) -> results.Results:
