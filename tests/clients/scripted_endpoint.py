@@ -8,6 +8,7 @@ careless endpoint would: a transcript must not keep it.
 """
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,11 +21,14 @@ PROMPT_TOKENS, COMPLETION_TOKENS = 100, 7
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool that the client offers. free: its input is a text, not JSON. namespace: of Codex, else empty."""
+    """One tool that the client offers. free: its input is a text, not JSON. namespace: of Codex, else empty. program:
+    it is called by a line of a program that another tool, of this name, runs.
+    """
 
     name: str
     free: bool = False
     namespace: str = ""
+    program: str = ""
 
 
 @dataclass(frozen=True)
@@ -201,18 +205,23 @@ def _answer_messages(reply: Reply, tool: Tool | None, number: int, stream: bool)
 def _read_responses(body: dict[str, Any]) -> Seen:
     items = body["input"] if isinstance(body["input"], list) else [body["input"]]
     results = [i for i in items if isinstance(i, dict) and str(i.get("type", "")).endswith("_call_output")]
-    others = [item for item in items if item not in results]
-    tools = []
-    for tool in body.get("tools", []):
-        if tool["type"] == "namespace":
-            tools += [Tool(inner["name"], namespace=tool["name"]) for inner in tool["tools"]]
-        elif "name" in tool:
-            tools.append(Tool(tool["name"], free=tool["type"] == "custom"))
+    more = [i for i in items if isinstance(i, dict) and i.get("type") == "additional_tools"]
+    others = [item for item in items if item not in results + more]
+    offered = [*body.get("tools", []), *(tool for item in more for tool in item["tools"])]
     return Seen(
-        tools=tools,
+        tools=[tool for found in offered for tool in _tools_of_responses(found)],
         results=[_text(result.get("output")) for result in results],
         text=_text([body.get("instructions") or "", *others]),
     )
+
+
+def _tools_of_responses(found: dict[str, Any], namespace: str = "") -> list[Tool]:
+    if found["type"] == "namespace":
+        return [tool for inner in found["tools"] for tool in _tools_of_responses(inner, found["name"])]
+    if found.get("name") == "exec":  # its description has a heading for each tool that a program can call
+        nested = re.findall(r"^### `(\w+)`", found["description"], re.MULTILINE)
+        return [Tool(name, namespace=namespace, program="exec") for name in nested]
+    return [Tool(found["name"], found["type"] == "custom", namespace)] if "name" in found else []
 
 
 def _answer_responses(reply: Reply, tool: Tool | None, number: int, stream: bool) -> str:
@@ -220,11 +229,13 @@ def _answer_responses(reply: Reply, tool: Tool | None, number: int, stream: bool
     output: list[dict[str, Any]] = [
         {"type": "message", "id": f"msg_{number}", "role": "assistant", "status": "completed", "content": [said]}
     ]
-    if tool and tool.free:
-        call = {"type": "custom_tool_call", "name": tool.name, "input": reply.arguments}
-        output.append(call | {"id": f"ctc_{number}", "call_id": f"call_{number}", "status": "completed"})
-    elif tool:
-        call = {"type": "function_call", "name": tool.name, "arguments": json.dumps(reply.arguments)}
+    if tool:
+        call: dict[str, Any] = {"type": "function_call", "name": tool.name, "arguments": json.dumps(reply.arguments)}
+        if tool.program:
+            line = f"text(await tools.{tool.name}({json.dumps(reply.arguments)}));"
+            call = {"type": "custom_tool_call", "name": tool.program, "input": line}
+        elif tool.free:
+            call = {"type": "custom_tool_call", "name": tool.name, "input": reply.arguments}
         if tool.namespace:
             call["namespace"] = tool.namespace
         output.append(call | {"id": f"fc_{number}", "call_id": f"call_{number}", "status": "completed"})
