@@ -48,9 +48,10 @@ def after(spent: AnySpent, line: dict[str, Any]) -> AnySpent:
     """What has been spent after one line of the call log or of the transcript."""
     if is_judgement(line) or calllog.cells_read([line]) or line.get("kind") == "edit":
         return replace(spent, productive_turns=spent.productive_turns + 1)
-    if line.get("kind") != "model":
+    if line.get("kind") not in ("model", "usage"):
         return spent
-    spent = replace(spent, turns=spent.turns + 1)
+    if line["kind"] == "model":
+        spent = replace(spent, turns=spent.turns + 1)
     used = [line[name] for name in ("prompt_tokens", "completion_tokens") if line.get(name) is not None]
     if used:
         spent = replace(spent, tokens=(spent.tokens or 0) + sum(used))

@@ -215,7 +215,7 @@ async def _let_work(agent: Agent, task: Task, folder: Path, progress: Progress) 
                 event = _kept(stream, kind, data)
                 if kind == "client":
                     found["client"] = Client(**data)
-                if kind == "model":
+                if kind in ("model", "usage"):
                     tokens.update({name: data[name] for name in _TOKENS if data.get(name) is not None})
                 if limit := meter.note(event):
                     found.setdefault("limit", limit)

@@ -34,6 +34,8 @@ def test_model_calls_tokens_and_dollars_add_up_and_unknown_stays_unknown():
     assert after(Spent(), {"kind": "model"}) == Spent(turns=1)
     assert after(after(Spent(), MODEL), MODEL) == Spent(turns=2, tokens=30, cost_usd=1.0)
     assert after(Spent(), {"kind": "model", "prompt_tokens": 0}).tokens == 0
+    # What a client tells only as a total is no call.
+    assert after(Spent(turns=2, tokens=30), MODEL | {"kind": "usage"}) == Spent(turns=2, tokens=45, cost_usd=0.5)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from mcp import StdioServerParameters
 
 from hawkeye_bench.budget import Budget
 
-EventKind = Literal["note", "client", "model", "tool_call", "tool_result", "edit"]
+EventKind = Literal["note", "client", "model", "usage", "tool_call", "tool_result", "edit"]
 Emit = Callable[[EventKind, dict[str, Any]], None]
 
 Stop = Literal["finished", "turn_limit", "token_limit", "cost_limit", "unknown_family"]
@@ -69,6 +69,8 @@ class Agent(Protocol):
         - "client", once, as soon as it is known: name, version, and command (the list of arguments, without secrets);
         - "model", for each model call: prompt_tokens, completion_tokens and cost_usd where the client says, and the
           message;
+        - "usage": prompt_tokens, completion_tokens and cost_usd that no "model" event has told and none will, where a
+          client tells them only as a total; it counts as no model call;
         - "tool_call" (tool, arguments) and "tool_result" (tool, is_error, text), for every tool of the client;
         - "edit" (path), when it has written a file of its workspace by a tool of its own;
         - "note", for anything else (text is also shown as progress).
