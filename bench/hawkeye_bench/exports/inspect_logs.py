@@ -22,13 +22,22 @@ from hawkeye_bench import runs as records
 from hawkeye_bench.budget import Budget
 from hawkeye_bench.exports import inspect_transcript
 from hawkeye_bench.exports.paper import geomeans
-from hawkeye_bench.pairs import Source
 from hawkeye_bench.results import Results, RunRow
 from hawkeye_bench.runs import Run
 
 Json = dict[str, Any]
 
 _VERSION = 2
+_RECOMPUTED = {"correct": "accuracy"}
+_OF_SPEEDUP = (
+    "speedup_interval",
+    "indistinguishable",
+    "candidate_us",
+    "baseline_us",
+    "baseline_method",
+    "baseline_lower_bound",
+    "algebraic",
+)
 _USAGE = "input_tokens are all prompt tokens, cached or not: the records do not part them"
 
 
@@ -52,6 +61,7 @@ def _log(out: Path, condition: str, run_id: str, found: Results, mine: list[tupl
     names = [records.name_of(workload) for workload in plan.workloads]
     planned = len(names) * plan.reps
     task_id = _id(run_id, condition)
+    results = _results(condition, found, runs, planned)
     samples = [_sample(out, run, row, plan.budget, task_id) for run, row in mine]
     return {
         "version": _VERSION,
@@ -77,11 +87,15 @@ def _log(out: Path, condition: str, run_id: str, found: Results, mine: list[tupl
                 "remarks": found.remarks,
                 "model_usage": _USAGE,
             },
-            # Only what Inspect can make again from the samples: it has no geometric mean.
-            "scorers": [{"name": "correct", "metrics": [{"name": "accuracy"}]}],
+            # What Inspect computes when it is asked to score again. It has no geometric mean, and where nothing is
+            # declared it takes the arithmetic one and calls it accuracy.
+            "scorers": [
+                {"name": score["name"], "metrics": [{"name": _RECOMPUTED.get(score["name"], "mean")}]}
+                for score in results["scores"]
+            ],
         },
         "plan": {"steps": [{"solver": plan.agent, "params": {}}]},
-        "results": _results(condition, found, runs, planned),
+        "results": results,
         "stats": {"started_at": started, "model_usage": _summed([sample["model_usage"] for sample in samples])},
         "samples": samples,
     }
@@ -99,35 +113,31 @@ def _config(budget: Budget, epochs: int) -> Json:
 
 
 def _results(condition: str, found: Results, runs: list[Run], planned: int) -> Json:
-    counted = pairing.counted(runs)
+    """Samples are counted as Inspect counts them when repeats are reduced to one: by workload."""
+    workloads = {run.workload for run in runs}
     scores = []
     if success := found.success.get(condition):
-        interval = {"low": success.low, "high": success.high, "confidence": found.choices.confidence}
         # The mean over workloads of the share of correct repeats: what Inspect's accuracy makes of the samples too.
-        accuracy = {"name": "accuracy", "value": success.share, "metadata": interval}
-        scores.append(_score("correct", len(counted), len(runs), "mean", accuracy))
-    by_source: dict[Source, list[float]] = {}
-    for (_, source), means in geomeans(runs).items():
-        by_source.setdefault(source, []).append(math.log(means[condition]))
-    for source, logs_of_means in by_source.items():
-        scored = sum(_is_timed(run) and run.source == source for run in counted)
-        geomean = {
-            "name": "geomean",
-            "value": math.exp(fmean(logs_of_means)),
-            "metadata": {"workloads": len(logs_of_means), "of": "correct kernels alone, so blind to failures"},
-        }
-        scores.append(_score(f"speedup_{source}", scored, len(runs), None, geomean))
+        interval = {"low": success.low, "high": success.high, "confidence": found.choices.confidence}
+        scored = len({run.workload for run in pairing.counted(runs)})
+        scores.append(_score("correct", scored, len(workloads), "accuracy", success.share, interval))
+    means = geomeans(runs)
+    for source in dict.fromkeys(source for _, source in means):
+        logs_of_means = [math.log(of[condition]) for (_, its), of in means.items() if its == source]
+        about = {"workloads": len(logs_of_means), "of": "correct kernels alone, so blind to failures"}
+        mean = math.exp(fmean(logs_of_means))
+        scores.append(_score(f"speedup_{source}", len(logs_of_means), len(workloads), "geomean", mean, about))
     return {"total_samples": planned, "completed_samples": len(runs), "scores": scores}
 
 
-def _score(name: str, scored: int, samples: int, reducer: str | None, metric: Json) -> Json:
+def _score(name: str, scored: int, samples: int, metric: str, value: float, about: Json) -> Json:
     return {
         "name": name,
         "scorer": name,
-        "reducer": reducer,
+        "reducer": "mean" if metric == "accuracy" else None,
         "scored_samples": scored,
         "unscored_samples": samples - scored,
-        "metrics": {metric["name"]: metric},
+        "metrics": {metric: {"name": metric, "value": value, "metadata": about}},
     }
 
 
@@ -166,9 +176,8 @@ def _scores(run: Run, folder: Path) -> Json:
     if _is_timed(run):
         scores[f"speedup_{run.source}"] = {
             "value": run.speedup,
-            "explanation": f"{run.speedup}x {run.source}: {run.candidate_us} us against XLA's {run.baseline_us} us, "
-            "the best kernel judged again from scratch",
-            "metadata": {"interval": run.speedup_interval, "baseline_lower_bound": run.baseline_lower_bound},
+            "explanation": f"{run.speedup:.3f}x as fast as XLA, {run.source}, of the best kernel judged again from scratch",
+            "metadata": {name: getattr(run, name) for name in _OF_SPEEDUP},
         }
     return scores
 

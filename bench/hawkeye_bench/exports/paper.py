@@ -87,7 +87,8 @@ def _together(
 
 
 def _cell(mean: float | None, runs: list[Run]) -> str:
-    shown = NOTHING if mean is None else f"{mean:.3f}x"
+    alike = "~" * any(run.indistinguishable for run in runs if pairing.succeeded(run))
+    shown = NOTHING if mean is None else f"{alike}{mean:.3f}x"
     return f"{shown}, {sum(map(pairing.succeeded, runs))}/{len(runs)}"
 
 
@@ -114,7 +115,7 @@ def _caption(found: Results, runs: Sequence[Run], speedups: Speedups) -> list[st
         f"Speedup over XLA on TPU {found.plan.tpu}, {sources}: the geometric mean over the correct kernels of a workload "
         "and condition, each judged again from scratch; correct: runs with such a kernel, of all runs. The last row is "
         "over the workloads with a speedup under every condition.",
-        f"Paired: {_asked(effect)}, {effect.n_pairs} pairs on {effect.n_workloads} workloads, so not the quotient of two "
+        f"Paired: {_asked(effect)}, {_count(effect.n_pairs, 'pair')} on {_count(effect.n_workloads, 'workload')}, so not the quotient of two "
         f"columns: {COUNTED[effect.failures]}.",
     ]
     if effect.ci95:
@@ -127,6 +128,8 @@ def _caption(found: Results, runs: Sequence[Run], speedups: Speedups) -> list[st
         said.append(NO_EVIDENCE)
     if effect.why:
         said.append(f"{effect.why[0].upper()}{effect.why[1:].rstrip('.')}.")
+    if any(run.indistinguishable for run in pairing.counted(runs) if pairing.succeeded(run)):
+        said.append("~ By the errors of such predictions so far, one of these kernels is not told apart from XLA.")
     if any(run.algebraic for run in pairing.counted(runs)):
         said.append("† A speedup may be algebra rather than a faster kernel.")
     if any(run.baseline_lower_bound for run in pairing.counted(runs) if pairing.succeeded(run)):
@@ -147,9 +150,13 @@ def _made_with(found: Results, runs: Sequence[Run]) -> str:
     )
     registered = f"preregistered, sha256 {found.preregistered.sha256}" if found.preregistered else "not preregistered"
     return (
-        f"Agent {found.plan.agent}{_in_brackets(clients)}, model {' or '.join(models)}, {found.plan.reps} "
-        f"{'repeat' if found.plan.reps == 1 else 'repeats'}, {registered}; {' or '.join(libraries) or 'versions unknown'}."
+        f"Agent {found.plan.agent}{_in_brackets(clients)}, model {' or '.join(models)}, "
+        f"{_count(found.plan.reps, 'repeat')}, {registered}; {' or '.join(libraries) or 'versions unknown'}."
     )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _in_brackets(names: Iterable[str]) -> str:
