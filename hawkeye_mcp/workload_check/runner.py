@@ -104,9 +104,11 @@ async def _run(workload: Workload, size: Size) -> dict[str, object]:
         await worker.close()
 
 
-# What is said where an allocation fails. The last: XLA's CPU client uses a buffer without asking whether there is one.
+# What is said where an allocation fails. IsConcrete: XLA's CPU client uses a buffer without asking whether there is one.
+# YNNPACK: its scratch memory was refused (17p_Triangle_Multiplication at full size; with 15.9 GB it takes 12.4 and passes).
 _OUT_OF_MEMORY = (
     "MemoryError", "RESOURCE_EXHAUSTED", "Out of memory", "bad_alloc", "Cannot allocate memory", "buffer_.IsConcrete()",
+    "YNNPACK operation failed",
 )  # fmt: skip
 
 

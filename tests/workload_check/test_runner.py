@@ -106,6 +106,7 @@ def test_what_needs_more_memory_than_a_check_may_take_is_compiled_but_not_run_at
         ),
         (WorkerDied("ended with code -6. terminate called after throwing an instance of 'std::bad_alloc'"), True),
         (WorkerDied("ended with code -6. F1130 raw_buffer.h:106] Check failed: buffer_.IsConcrete()"), True),
+        (WorkerError("JaxRuntimeError", "INTERNAL: YNNPACK operation failed: error", ""), True),
         (WorkerDied("ended with code -6. F1130 layout.cc:7] Check failed: rank == 2"), False),
         (WorkerDied("ended with code -9. "), False),
         (WorkerDied("ended with code -11. "), False),
