@@ -12,7 +12,7 @@ import typer
 
 from hawkeye_mcp import __version__, clients, conditions
 from hawkeye_mcp.chips import DEFAULT_TPU
-from hawkeye_mcp.commands import figures, options, running, taxonomy, workloads
+from hawkeye_mcp.commands import figures, options, running, sanitize, taxonomy, workloads
 
 if TYPE_CHECKING:
     from hawkeye_mcp.evaluation import Evaluation
@@ -197,7 +197,7 @@ def install(
     typer.echo(f"  {clients.command(client, tpu=tpu, condition=condition)}")
 
 
-for _command in (figures.baselines, figures.fidelity, figures.accuracy):
+for _command in (sanitize.sanitize, figures.baselines, figures.fidelity, figures.accuracy):
     app.command()(_command)
 
 

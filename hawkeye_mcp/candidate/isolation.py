@@ -14,6 +14,8 @@ from hawkeye_mcp.candidate import tracer
 
 Isolation = Literal["bubblewrap", "rlimits"]
 SCRATCH_BYTES = 64 << 20
+# What runs beside a candidate when it is sanitized; it imports nothing of the rest of the package either.
+_SANITIZER = Path(__file__).parents[1] / "sanitizer" / "inside"
 
 
 @functools.cache
@@ -37,6 +39,11 @@ def tracer_command() -> list[str]:
     if isolation() == "rlimits":
         return [*python, tracer.__file__]
     return [*_bubblewrap(), "--", *python, "/tracer.py"]
+
+
+def sanitizer_folder() -> str:
+    """Where a sandbox finds the package `inside`."""
+    return str(_SANITIZER.parent) if isolation() == "rlimits" else "/sanitizer"
 
 
 def environment() -> dict[str, str]:
@@ -81,7 +88,9 @@ def _bubblewrap() -> list[str]:
     return [
         *command,
         *("--proc", "/proc", "--dev", "/dev", *scratch, "/dev/shm"),
-        *("--ro-bind", tracer.__file__, "/tracer.py", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"),
+        *("--ro-bind", tracer.__file__, "/tracer.py"),
+        *("--perms", "0755", "--dir", "/sanitizer", "--ro-bind", str(_SANITIZER), "/sanitizer/inside"),
+        *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"),
     ]
 
 

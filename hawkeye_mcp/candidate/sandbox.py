@@ -109,12 +109,11 @@ class Sandbox:
 
         interpreted: also export for the CPU interpreter, which only verification needs.
         """
-        request = {
-            "source": source,
-            "inputs": dict(inputs),
-            "interpreted": interpreted,
-            "device": {"device_kind": chip.device_kind, "cores": chip.cores},
-        }
+        return await self.ask({"source": source, "inputs": dict(inputs), "interpreted": interpreted}, chip)
+
+    async def ask(self, request: Mapping[str, Any], chip: Chip) -> Ended:
+        """Send a request, which holds at least the source, and take what comes back: once."""
+        request = {**request, "device": {"device_kind": chip.device_kind, "cores": chip.cores}}
         reply, noise = bytearray(), _Tail(self._limits.output_bytes)
         assert self._process.stdin and self._process.stdout and self._process.stderr
         flooded = False

@@ -52,8 +52,8 @@ def refuse_platform_dependence(jaxpr: Any) -> None:
             refuse_platform_dependence(inner)
 
 
-def for_cpu(closed: Any) -> Any:
-    """The same jaxpr with every pallas_call set to run under the interpreter, at any depth."""
+def for_cpu(closed: Any, interpret: Any = True) -> Any:
+    """The same jaxpr with every pallas_call set to run under an interpreter, at any depth."""
     import jax.extend.core as jex_core
 
     def rewrite_param(value: Any) -> Any:
@@ -69,7 +69,7 @@ def for_cpu(closed: Any) -> Any:
         equations = []
         for eqn in jaxpr.eqns:
             if eqn.primitive.name == "pallas_call":
-                params = {**eqn.params, "interpret": True}
+                params = {**eqn.params, "interpret": interpret}
             else:
                 params = {name: rewrite_param(value) for name, value in eqn.params.items()}
             equations.append(eqn.replace(params=params))
@@ -140,6 +140,12 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             raise AttributeError(f"the file defines no function `workload`; it defines: {', '.join(defined) or 'none'}")
     except BaseException as error:
         return {"failed": {"stage": "import", **describe(error)}}
+    if "sanitize" in request:
+        sys.path.insert(0, request["sanitize"]["folder"])
+        from inside import checks
+
+        found: dict[str, Any] = checks.answer(function, request["sanitize"], request["device"], sys.modules[__name__])
+        return found
     reply: dict[str, Any] = {"artifacts": {}, "failures": {}}
     for size, inputs in request["inputs"].items():
         try:

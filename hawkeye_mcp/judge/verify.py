@@ -92,6 +92,17 @@ def _jitted(workload: str, size: workloads.Size) -> tuple[Any, Any]:
     return jax.jit(lambda key: module.create_inputs(key, dims)), jax.jit(module.oracle)
 
 
+def public_inputs(workload: str) -> dict[str, Any]:
+    """Inputs at the check size for the sanitizer, of a seed that is no secret; they are shown to the candidate."""
+    draw, _ = _jitted(workload, "check")
+    arrays = [np.asarray(x) for x in draw(jax.random.key(0))]
+    return {
+        "inputs": [
+            {"shape": list(x.shape), "dtype": str(x.dtype), "data": base64.b64encode(x.tobytes()).decode()} for x in arrays
+        ]
+    }
+
+
 def warm() -> dict[str, Any]:
     """Make the CPU backend ready."""
     jax.block_until_ready(jax.numpy.zeros(8) + 1)
@@ -115,6 +126,7 @@ def chip_facts(tpu: str) -> dict[str, Any]:
 HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
     "audit": audit,
     "verify": verify,
+    "public_inputs": public_inputs,
     "check_workload": check_workload,
     "chip_facts": chip_facts,
     "warm": warm,
