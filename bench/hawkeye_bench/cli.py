@@ -129,7 +129,7 @@ def main(
     folder = (out or Path("runs") / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")).resolve()
     plan = Plan(
         agent=agent,
-        model=model or "builtin" if agent == "minimal" else model,
+        model=(model or "builtin") if agent == "minimal" else chosen.model,
         base_url=base_url,
         tpu=tpu,
         agent_options=spec.options(),
