@@ -24,10 +24,12 @@ def main() -> None:
     leash, grace_s, command = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:
-        program = subprocess.Popen(command, process_group=0).pid
+        # Kept: an object that is dropped would itself take the exit code of a program that has ended by then.
+        started = subprocess.Popen(command, process_group=0)
     except OSError as error:
         print(f"cannot start {command[0]}: {error.strerror}", file=sys.stderr, flush=True)
         os._exit(126)
+    program = started.pid
     # The reader sees the end of the output when the program, and not this process, has closed it.
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
