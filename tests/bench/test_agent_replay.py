@@ -3,13 +3,11 @@
 import json
 
 import pytest
-from bench_fixtures import FAKE_SERVER
+from bench_fixtures import FAKE_SERVER, plan
 from fake_judge import FakeJudge
 from hawkeye_bench import driver
 from hawkeye_bench.agents.replay import Replay, recorded_kernels
-from hawkeye_bench.budget import Budget
 from hawkeye_bench.order import RunKey
-from hawkeye_bench.runs import Plan
 
 from hawkeye_mcp import calllog
 
@@ -26,17 +24,9 @@ async def replayed(folder, out, **budget):
     """The run, what was submitted in order, and the notes of the transcript."""
     key = RunKey("8p_GEMM", "none", 1)
     agent = Replay(folder)
-    plan = Plan(
-        agent=agent.name,
-        model=agent.model,
-        base_url="",
-        tpu="v5e",
-        budget=Budget(**budget),
-        workloads=[key.workload],
-        conditions=[key.condition],
-        reps=key.repeat,
+    run = await driver.run_one(
+        plan(agent=agent.name, **budget), agent, out, key, lambda text: None, FakeJudge().open, FAKE_SERVER
     )
-    run = await driver.run_one(plan, agent, out, key, lambda text: None, FakeJudge().open, FAKE_SERVER)
     held = key.folder(out)
     texts = {path.stem: path.read_text() for path in (held / "kernels").glob("*.py")}
     log = calllog.read(held / "calls.jsonl") if (held / "calls.jsonl").exists() else []
