@@ -85,6 +85,17 @@ def verify(workload: str, size: workloads.Size, cpu: str, seeds: int) -> dict[st
     }
 
 
+def bind(workload: str, size: workloads.Size, tpu: str, seeds: int) -> dict[str, Any]:
+    """Run the kernels of the TPU artifact (base64) operation by operation: a mosaic_eval.result.Bound."""
+    from hawkeye_mcp.mosaic_eval import bind as binding
+
+    declared = workloads.find(workload)
+    draw, oracle = _jitted(workload, size)
+    outputs = declared.shapes(declared.outputs, size)
+    found = binding.bind(base64.b64decode(tpu), draw, oracle, outputs, declared.tolerance, seeds)
+    return found.model_dump(mode="json")
+
+
 @functools.cache
 def _jitted(workload: str, size: workloads.Size) -> tuple[Any, Any]:
     module = module_of(workload)
@@ -126,6 +137,7 @@ def chip_facts(tpu: str) -> dict[str, Any]:
 HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
     "audit": audit,
     "verify": verify,
+    "bind": bind,
     "public_inputs": public_inputs,
     "check_workload": check_workload,
     "chip_facts": chip_facts,

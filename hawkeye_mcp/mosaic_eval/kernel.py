@@ -113,6 +113,8 @@ class Kernel:
             raise Exhausted(f"a grid of {math.prod(machine.grid)} steps")
         kinds = [argument.type for argument in self._main.regions[0].blocks[0].arguments][len(self._grid) :]
         held = [_as_memref(x, kind) for x, kind in zip(operands[bounds:], kinds, strict=False)]
+        # a kernel may write to what is in SMEM or VMEM: that is its own copy
+        held = [x if _stays_in_hbm(kind) else np.array(x) for x, kind in zip(held, kinds, strict=False)]
         outputs = self._outputs(held, bounds, kinds)
         prefetched = [Ref(array) for array in held[: self._prefetched]]
         windows = self._windows([*held[self._prefetched :], *outputs], len(held) - self._prefetched, machine)
@@ -222,6 +224,10 @@ def _tensor(kind: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
 def _bounds(declared: Sequence[int], bounds: Sequence[Array]) -> tuple[int, ...]:
     computed = iter(bounds)
     return tuple(int(next(computed).item()) if n == _DYNAMIC else n for n in declared)
+
+
+def _stays_in_hbm(kind: Any) -> bool:
+    return str(ir.MemRefType(kind).memory_space) in ("#tpu.memory_space<any>", "#tpu.memory_space<hbm>")
 
 
 def _as_memref(array: Array, kind: Any) -> Array:

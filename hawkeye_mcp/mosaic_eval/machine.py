@@ -182,14 +182,14 @@ def place(op: Any, kernel: str) -> str:
 
 
 def _files(location: Any, depth: int) -> Iterator[str]:
-    """Innermost last: where an operation was inlined, the caller is the place in the file."""
+    """Where an operation was inlined, the caller is the place in the file."""
     if depth == 0:
         return
-    if location.is_a_callsite():
+    if isinstance(location, ir.CallSiteLoc):
         yield from _files(location.caller, depth - 1)
-    elif location.is_a_name():
+    elif isinstance(location, ir.NameLoc):
         yield from _files(location.child_loc, depth - 1)
-    elif location.is_a_file():
+    elif isinstance(location, ir.FileLineColLoc):
         yield f"{str(location.filename).rsplit('/', 1)[-1]} line {location.start_line}"
 
 

@@ -84,6 +84,9 @@ class Ref:
         return np.array(self._last()[index])
 
     def write(self, index: Index, values: Array, mask: Array | None = None) -> None:
+        """Raises Fault where it is an operand's own memory, which no result shares."""
+        if not self.array.flags.writeable:
+            raise Fault("a write to an operand in HBM that no result shares its memory with")
         chain = [self.array]
         for step in self.steps:
             chain.append(step.of(chain[-1]))

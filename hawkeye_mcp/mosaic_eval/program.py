@@ -106,5 +106,8 @@ def _reported(kernel: Kernel, failed: list[Ended]) -> Callable[..., tuple[Array,
         except Ended as ended:
             failed.append(ended)
             raise
+        except Exception as error:  # of a program that no translator foresaw
+            failed.append(Unsupported(f"{type(error).__name__}: {error}"[:500]))
+            raise
 
     return run
