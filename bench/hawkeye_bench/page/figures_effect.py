@@ -232,11 +232,11 @@ def _fast_p(curves: dict[str, list[FastP]], series: Series, width: int) -> Marku
     left, right, top, bottom = 46.0, width - 14.0, 34.0, 300.0
     places = [one.p for one in next(iter(curves.values()))]
     first, last = min(p for p in places if p), max(places)
-    x = Scale(first, last, left + 48, right, log=True)
+    x = Scale(first, last, left + 76, right, log=True)
     y = Scale(0, 1, bottom, top)
 
     def at(p: float) -> float:
-        return x(p) if p else left + 12
+        return x(p) if p else left + 26
 
     parts = [charts.x_axis(x, top, bottom, "p, times XLA's speed", ticks=(0.25, 0.5, 1, 2, 5, 10)),
              charts.text(at(0), bottom + 17, "correct", anchor="middle"),

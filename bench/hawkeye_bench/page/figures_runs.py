@@ -231,7 +231,7 @@ def verdicts(judged: Mapping[str, Counter[str]]) -> Figure | None:
     return Figure(
         title="What became of the kernels that agents submitted",
         says=f"Share of judgements by status; {', '.join(f'{name} n = {c.total()}' for name, c in shown.items())}. A text "
-        "judged before is not counted again. Whether a kernel is correct is verified by running it, not predicted.",
+        "judged before is not counted again. Whether a kernel is correct is found against an oracle, not predicted.",
         wide=_verdicts(shown, statuses, WIDE),
         narrow=_verdicts(shown, statuses, NARROW),
         legend=[

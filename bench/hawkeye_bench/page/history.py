@@ -47,7 +47,7 @@ class Step:
 @dataclass(frozen=True)
 class Version:
     """A kernel text. diff: against the version before it, against nothing for the first; text: None if it was not
-    kept. verdict, profiled: the last lines of the log that judge and profile it; told: what the server said of it.
+    kept. verdict, profiled: the last lines of the log that judge and profile it; told: what the server said of it, "" where that is unknown.
     """
 
     number: int
@@ -188,7 +188,7 @@ def _versions(kernels: Path, order: list[str], calls: list[dict[str, Any]], told
         text = kernel_text(kernels.parent, sha256)
         diff, why = ([], "its text was not kept") if text is None else _diff(before, text)
         said = told.evaluations.get(sha256) or told.profiles.get(sha256) or {}
-        words = {name: cut(str(said[name])) for name in _WORDS if said.get(name)}
+        words = {name: cut(str(said.get(name) or "")) for name in _WORDS}
         profile = told.profiles.get(sha256)
         found.append(
             Version(

@@ -26,9 +26,10 @@ class Gain:
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the taxonomy. gain, others: geometric mean ratio of the runs that read it, and of those that did
-    not; None without any."""
+    """One row of the taxonomy under one condition. gain, others: geometric mean ratio of the runs that read it, and of
+    those that did not; None without any."""
 
+    condition: str
     row: str
     times: int
     runs: int
@@ -69,20 +70,28 @@ def gains(runs: Sequence[Run], choices: Choices, penalty: float) -> list[Gain]:
 
 
 def rows(runs: Sequence[Run], gained: Sequence[Gain], source: Source | None) -> list[Row]:
-    """Every row that a run read, most read first; gains of one source."""
-    readers = [run for run in pairing.counted(runs) if has_rows(run.condition)]
-    times = Counter(read.row for run in readers for read in run.cells_read)
-    told = [one for one in gained if one.source == source]
-    return [
-        Row(
-            row=row,
-            times=number,
-            runs=sum(any(read.row == row for read in run.cells_read) for run in readers),
-            gain=_mean([one.ratio for one in told if any(read.row == row for read in one.run.cells_read)]),
-            others=_mean([one.ratio for one in told if all(read.row != row for read in one.run.cells_read)]),
-        )
-        for row, number in times.most_common()
-    ]
+    """Every row that was read under each condition, most read first; gains of one source."""
+    found = []
+    for condition in dict.fromkeys(run.condition for run in runs if has_rows(run.condition)):
+        readers = [run for run in pairing.counted(runs) if run.condition == condition]
+        told = [one for one in gained if one.source == source and one.run.condition == condition]
+        times = Counter(read.row for run in readers for read in run.cells_read)
+        found += [
+            Row(
+                condition=condition,
+                row=row,
+                times=number,
+                runs=sum(_read(run, row) for run in readers),
+                gain=_mean([one.ratio for one in told if _read(one.run, row)]),
+                others=_mean([one.ratio for one in told if not _read(one.run, row)]),
+            )
+            for row, number in times.most_common()
+        ]
+    return found
+
+
+def _read(run: Run, row: str) -> bool:
+    return any(read.row == row for read in run.cells_read)
 
 
 def _mean(ratios: Sequence[float]) -> float | None:
