@@ -1,7 +1,7 @@
 """Runs an agent's program and ends all of it when the bench goes, however it goes.
 
-`python leash.py FD GRACE_S COMMAND...`, with FD the reading end of a pipe whose other end the bench holds. It ends with
-the program's exit code (128 + the signal's number after a signal), and not before every process that came from the
+`python leash.py FD GRACE_S COMMAND...`, with FD the reading end of a pipe whose other end the bench holds. A byte in the
+pipe interrupts the program, as Ctrl-C does; its end ends it. This process ends with the program's exit code (128 + the signal's number after a signal), and not before every process that came from the
 program has ended, which is killed GRACE_S after the program has ended or was told to: whatever loses its parent becomes
 a child of this one, even from a session of its own.
 """
@@ -35,8 +35,12 @@ def main() -> None:
     os.dup2(null, 0)
     os.dup2(null, 1)
     codes: dict[int, int] = {}
-    # Nothing is ever written into the pipe: it becomes readable when the bench has gone.
-    while program not in codes and not select.select([leash], [], [], _LOOK_S)[0]:
+    while program not in codes:
+        if select.select([leash], [], [], _LOOK_S)[0]:
+            if not os.read(leash, 1):
+                break
+            with suppress(ProcessLookupError):
+                os.kill(program, signal.SIGINT)
         _reap(codes)
     with suppress(ProcessLookupError):
         os.killpg(program, signal.SIGTERM)

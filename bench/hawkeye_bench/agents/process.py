@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -39,23 +40,43 @@ def environment(home: Path, **own: str) -> dict[str, str]:
 
 
 class Program:
-    """A program that is running, or has ended."""
+    """A program that is running, or has ended. leash: the end of its leash that is held here."""
 
-    def __init__(self, process: anyio.abc.Process) -> None:
+    def __init__(self, process: anyio.abc.Process, leash: int) -> None:
         self._process = process
+        self._leash = leash
+        self._whole: deque[bytes] = deque()
+        self._begun = bytearray()
 
     async def lines(self) -> AsyncIterator[str]:
-        """Its stdout, line by line without the line ends; of a line of more than 32 MiB only the beginning."""
+        """Its stdout, line by line without the line ends; of a line of more than 32 MiB only the beginning.
+
+        Where a reading was cut off, the next one goes on.
+        """
         assert self._process.stdout
-        kept = bytearray()
-        async for chunk in self._process.stdout:
-            first, *more = chunk.split(b"\n")
-            kept += first[: max(0, _LINE_BYTES - len(kept))]
-            for begun in more:
-                yield kept.decode("utf-8", "replace")
-                kept = bytearray(begun[:_LINE_BYTES])
-        if kept:
-            yield kept.decode("utf-8", "replace")
+        while True:
+            while self._whole:
+                yield self._whole.popleft().decode("utf-8", "replace")
+            try:
+                chunk = await self._process.stdout.receive()
+            except anyio.EndOfStream:
+                break
+            self._take(chunk)
+        if self._begun:
+            last, self._begun = self._begun, bytearray()
+            yield last.decode("utf-8", "replace")
+
+    def _take(self, chunk: bytes) -> None:
+        first, *more = chunk.split(b"\n")
+        self._begun += first[: max(0, _LINE_BYTES - len(self._begun))]
+        for begun in more:
+            self._whole.append(bytes(self._begun))
+            self._begun = bytearray(begun[:_LINE_BYTES])
+
+    def interrupt(self) -> None:
+        """Ask it to stop, as Ctrl-C does; it may still have something to say."""
+        with suppress(OSError):  # it has ended
+            os.write(self._leash, b"!")
 
     async def returncode(self) -> int:
         """Waits until it has ended and nothing of it is left; 128 + the number of a signal that ended it."""
@@ -86,7 +107,7 @@ async def running(
         raise AgentMisconfigured(f"There is no program {command[0]!r}. {install}")
     process, held = await _start([str(Path(path).absolute()), *command[1:]], env, cwd, stderr, stdin)
     try:
-        yield Program(process)
+        yield Program(process, held)
     finally:
         with anyio.CancelScope(shield=True):
             os.close(held)
