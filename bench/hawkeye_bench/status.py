@@ -87,7 +87,7 @@ def _state(out: Path, key: RunKey, line: dict[str, Any] | None, working: bool) -
             speedup=run.speedup,
             productive_turns=run.productive_turns,
             turns=run.turns,
-            tokens=trajectories.trajectory(key.folder(out))[-1].tokens,
+            tokens=_sum(run.prompt_tokens, run.completion_tokens),
             cost_usd=run.cost_usd,
             error=run.error,
         )
@@ -108,6 +108,11 @@ def _state(out: Path, key: RunKey, line: dict[str, Any] | None, working: bool) -
         )
     waiting = working and line["event"] == "retry"
     return RunState(**known, state="waiting" if waiting else "broken", error=line.get("error"))
+
+
+def _sum(*parts: int | None) -> int | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if known else None
 
 
 def _left_s(out: Path, plan: Plan, found: list[RunState], slots: int | None) -> float | None:
