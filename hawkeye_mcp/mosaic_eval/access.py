@@ -8,7 +8,7 @@ from jax._src.lib.mlir import ir
 
 from hawkeye_mcp.mosaic_eval.errors import Fault, Unsupported
 from hawkeye_mcp.mosaic_eval.machine import Frame, Instruction, Scope, flag, numbers, translator
-from hawkeye_mcp.mosaic_eval.memory import Ref, span
+from hawkeye_mcp.mosaic_eval.memory import Index, Ref, span
 from hawkeye_mcp.mosaic_eval.types import memref, undefined, vector
 
 _DYNAMIC = -(2**63)  # MLIR's ShapedType::kDynamic
@@ -122,7 +122,7 @@ def _strides(op: Any) -> list[int] | None:
     return found or None
 
 
-def _part(ref: Ref, starts: list[int], shape: tuple[int, ...], strides: list[int] | None) -> tuple[slice, ...]:
+def _part(ref: Ref, starts: list[int], shape: tuple[int, ...], strides: list[int] | None) -> Index:
     """A vector of less rank covers the last dimensions."""
     rank = len(ref.shape)
     sizes = (1,) * (rank - len(shape)) + shape

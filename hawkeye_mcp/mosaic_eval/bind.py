@@ -46,7 +46,9 @@ def bind(
     except Ended as ended:
         found = _ended(ended)
     except (artifact.Unreadable, RecursionError, MemoryError) as error:
-        found = Bound(outcome="unsupported", message=f"The artifact for the TPU: {type(error).__name__}: {error}"[:1000])
+        found = Bound(
+            outcome="unsupported", message=f"The artifact for the TPU: {type(error).__name__}: {error}"[:1000]
+        )
     return found.model_copy(update={"seconds": round(time.monotonic() - start, 3)})
 
 
@@ -89,7 +91,9 @@ def _bind(
 
 def _ended(ended: Ended) -> Bound:
     if isinstance(ended, Fault):
-        message = f"The kernel for the TPU has no defined result: {ended.what}. A TPU reads or writes elsewhere, or hangs."
+        message = (
+            f"The kernel for the TPU has no defined result: {ended.what}. A TPU reads or writes elsewhere, or hangs."
+        )
         return Bound(outcome="fault", message=message, operation=ended.what, where=ended.where or None)
     what = "would take too long or too much memory" if isinstance(ended, Exhausted) else "cannot be evaluated here"
     return Bound(

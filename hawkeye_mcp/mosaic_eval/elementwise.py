@@ -11,7 +11,7 @@ import numpy as np
 import scipy.special
 
 from hawkeye_mcp.mosaic_eval.errors import Unsupported
-from hawkeye_mcp.mosaic_eval.types import Array, bits, is_float, wrapped
+from hawkeye_mcp.mosaic_eval.types import Array, Dtype, bits, is_float, wrapped
 
 Function = Callable[..., Array]
 
@@ -218,7 +218,7 @@ def compare_floats(predicate: int) -> Function:
     return run
 
 
-def converted(operation: str, values: Array, dtype: np.dtype[Any]) -> Array:
+def converted(operation: str, values: Array, dtype: Dtype) -> Array:
     """arith's and tpu's casts. Floats go to integers towards zero, to the nearest that there is; NaN to 0.
 
     Raises:

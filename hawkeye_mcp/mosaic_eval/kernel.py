@@ -21,7 +21,7 @@ from hawkeye_mcp.mosaic_eval import access, control, pure  # noqa: F401  (their 
 from hawkeye_mcp.mosaic_eval.errors import Ended, Exhausted, Unsupported
 from hawkeye_mcp.mosaic_eval.machine import Function, Machine, numbers
 from hawkeye_mcp.mosaic_eval.memory import Ref, recast
-from hawkeye_mcp.mosaic_eval.types import Array, dtype_of, memref, undefined
+from hawkeye_mcp.mosaic_eval.types import Array, Dtype, dtype_of, memref, undefined
 from hawkeye_mcp.profiler.mosaic import MosaicCall
 
 _DYNAMIC = -(2**63)  # MLIR's ShapedType::kDynamic
@@ -216,7 +216,7 @@ def _aliases(op: ir.Operation) -> list[tuple[int, int]]:
     return found
 
 
-def _tensor(kind: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _tensor(kind: Any) -> tuple[tuple[int, ...], Dtype]:
     tensor = ir.RankedTensorType(kind)
     return tuple(tensor.shape), dtype_of(tensor.element_type)
 

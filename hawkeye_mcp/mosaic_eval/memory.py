@@ -8,12 +8,11 @@ import math
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from hawkeye_mcp.mosaic_eval.errors import Fault, Unsupported
-from hawkeye_mcp.mosaic_eval.types import Array, bits
+from hawkeye_mcp.mosaic_eval.types import Array, Dtype, bits
 
 Index = tuple[slice | int, ...]
 
@@ -36,7 +35,7 @@ class _Cut:
 class _Recast:
     """The same bits as elements of another width: rows of narrow elements lie side by side in a wide one."""
 
-    dtype: np.dtype[Any]
+    dtype: Dtype
 
     def of(self, parent: Array) -> Array:
         return recast(parent, self.dtype)
@@ -60,7 +59,7 @@ class Ref:
         return self._last().shape
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> Dtype:
         return self._last().dtype
 
     @property
@@ -104,7 +103,7 @@ class Ref:
             return replace(self, steps=(*self.steps, step))
         return Ref(step.of(self.array))
 
-    def recast(self, dtype: np.dtype[Any]) -> "Ref":
+    def recast(self, dtype: Dtype) -> "Ref":
         if dtype == self.dtype:
             return self
         return replace(self, steps=(*self.steps, _Recast(dtype)))
@@ -119,7 +118,7 @@ def _view(array: Array, shape: tuple[int, ...]) -> Array:
     return changed
 
 
-def recast(values: Array, dtype: np.dtype[Any]) -> Array:
+def recast(values: Array, dtype: Dtype) -> Array:
     """Bits as elements of another type. Where widths differ, `n` rows of narrow elements are one of wide ones.
 
     Raises:
@@ -146,7 +145,7 @@ def recast(values: Array, dtype: np.dtype[Any]) -> Array:
     return from_unsigned(words, dtype)
 
 
-def _same_width(values: Array, dtype: np.dtype[Any]) -> Array:
+def _same_width(values: Array, dtype: Dtype) -> Array:
     return np.ascontiguousarray(values).view(dtype).reshape(values.shape)
 
 
@@ -159,7 +158,7 @@ def as_unsigned(values: Array) -> Array:
     return _same_width(values, plain).astype(np.uint64)
 
 
-def from_unsigned(words: Array, dtype: np.dtype[Any]) -> Array:
+def from_unsigned(words: Array, dtype: Dtype) -> Array:
     width = bits(dtype)
     if width < 8:
         low = (words & np.uint64((1 << width) - 1)).astype(np.int8)

@@ -31,16 +31,18 @@ class Runnable:
         """Its outputs.
 
         Raises:
-            Ended: a kernel ended other than with values.
+            Ended: a kernel ended other than with values, or these are not the program's inputs.
         """
         self.failed.clear()
+        given = [(tuple(x.shape), str(x.dtype)) for x in inputs]
+        if given != self.program.inputs:
+            raise Unsupported(f"a program that takes {self.program.inputs}")
+        kept = [inputs[i] for i in self.program.exported.module_kept_var_idx]
         try:
-            results = self.executable.execute_sharded([jax.device_put(x) for x in inputs])
+            results = self.executable.execute_sharded([jax.device_put(x) for x in kept])
             return [np.asarray(one) for (one,) in results.disassemble_into_single_device_arrays()]
-        except Exception:
-            if self.failed:
-                raise self.failed[0] from None
-            raise
+        except _jax.JaxRuntimeError as error:
+            raise (self.failed[0] if self.failed else Unsupported(_outside(error))) from None
 
 
 def runnable(program: Program, *, exact: bool) -> Runnable:
@@ -53,6 +55,8 @@ def runnable(program: Program, *, exact: bool) -> Runnable:
     """
     kernels = []
     failed: list[Ended] = []
+    if program.exported.ordered_effects or program.exported.nr_devices != 1:
+        raise Unsupported("a program with side effects or for several devices")
     with program.context, ir.Location.unknown(program.context):
         for op in operations(program.module.operation):
             if op.name.endswith("custom_call") and target(op) not in ("tpu_custom_call", "Sharding"):
@@ -72,8 +76,12 @@ def runnable(program: Program, *, exact: bool) -> Runnable:
                 kernels,
             )
         except _jax.JaxRuntimeError as error:
-            raise Unsupported(f"the program around the kernels: {str(error)[:500]}") from error
+            raise Unsupported(_outside(error)) from error
     return Runnable(program, executable, failed)
+
+
+def _outside(error: Exception) -> str:
+    return f"the program around the kernels: {str(error)[:500]}"
 
 
 def _replace(op: ir.Operation, number: int) -> None:

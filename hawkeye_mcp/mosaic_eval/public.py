@@ -46,7 +46,8 @@ def _sum_of_gradients(function: Function, argnums: tuple[int, ...]) -> Function:
         out = function(*inputs).astype(jnp.float32)
         return (out * jnp.sin(jnp.arange(out.size, dtype=jnp.float32)).reshape(out.shape)).sum()
 
-    return jax.grad(loss, argnums=argnums)
+    gradient: Function = jax.grad(loss, argnums=argnums)
+    return gradient
 
 
 _FLASH_BLOCKS = flash_attention.BlockSizes(
@@ -167,7 +168,9 @@ CASES = [
     Case("matmul f32", lambda: _matmul(_normal(0, (256, 256), jnp.float32), _normal(1, (256, 256), jnp.float32))),
     Case("matmul int8", lambda: _matmul(_whole(0, jnp.int8), _whole(1, jnp.int8), out_dtype=jnp.int32)),
     Case("matmul int4", lambda: _matmul(_whole(0, jnp.int4), _whole(1, jnp.int4), out_dtype=jnp.int32), _whole_product),
-    Case("matmul fp8", lambda: _matmul(_whole(0, jnp.float8_e4m3fn), _whole(1, jnp.float8_e4m3fn), out_dtype=jnp.float32)),
+    Case(
+        "matmul fp8", lambda: _matmul(_whole(0, jnp.float8_e4m3fn), _whole(1, jnp.float8_e4m3fn), out_dtype=jnp.float32)
+    ),
     Case("gmm", _gmm),
     Case("gmm, transposed", partial(_gmm, transpose=True)),
     Case("gmm f32", partial(_gmm, dtype=jnp.float32)),
@@ -184,13 +187,17 @@ CASES = [
     Case("splash attention, soft cap", lambda: _splash("mha", masks.CausalMask((256, 256)), soft_cap=30.0)),
     Case("splash attention, one key head", lambda: _splash("mqa", masks.CausalMask((256, 256)))),
     Case("splash attention, backward", lambda: _splash("mha", masks.CausalMask((256, 256)), backward=True)),
-    Case("splash attention, one key head, backward", lambda: _splash("mqa", masks.CausalMask((256, 256)), backward=True)),
+    Case(
+        "splash attention, one key head, backward", lambda: _splash("mqa", masks.CausalMask((256, 256)), backward=True)
+    ),
     Case("paged attention", _paged),
     Case("paged attention, grid over sequences", partial(_paged, inline=False)),
     Case("paged attention, soft cap", partial(_paged, soft_cap=20.0)),
     Case("paged attention, int8 pages", partial(_paged, quantized=True)),
     Case("ragged paged attention", _ragged_paged, _ragged_reference()),
-    Case("ragged paged attention, window", lambda: _ragged_paged(sliding_window=16), _ragged_reference(sliding_window=16)),
+    Case(
+        "ragged paged attention, window", lambda: _ragged_paged(sliding_window=16), _ragged_reference(sliding_window=16)
+    ),
     Case("ragged paged attention, soft cap", lambda: _ragged_paged(soft_cap=20.0), _ragged_reference(soft_cap=20.0)),
     Case("philox", lambda: _random_bits(philox.philox_random_bits, (256, 512))),
     Case("threefry", lambda: _random_bits(threefry.plthreefry_random_bits, (256, 512))),

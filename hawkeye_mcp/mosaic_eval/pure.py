@@ -10,7 +10,7 @@ from hawkeye_mcp.mosaic_eval import elementwise, vectors
 from hawkeye_mcp.mosaic_eval.errors import Unsupported
 from hawkeye_mcp.mosaic_eval.machine import PURE, Frame, Instruction, Scope, flag, integer, numbers, pure, translator
 from hawkeye_mcp.mosaic_eval.memory import recast
-from hawkeye_mcp.mosaic_eval.types import Array, constant, dtype_of, vector
+from hawkeye_mcp.mosaic_eval.types import Array, Dtype, constant, dtype_of, vector
 
 Function = Callable[..., Array]
 
@@ -18,7 +18,7 @@ for _name, _function in elementwise.FUNCTIONS.items():
     PURE[_name] = lambda op, function=_function: function  # type: ignore[misc]
 
 
-def _result(op: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _result(op: Any) -> tuple[tuple[int, ...], Dtype]:
     return vector(op.operation.results[0].type)
 
 
@@ -40,7 +40,7 @@ def _compare_floats(op: Any) -> Function:
 
 @pure("arith.select")
 def _select(op: Any) -> Function:
-    return lambda condition, a, b: np.where(condition, a, b)
+    return lambda condition, a, b: np.asarray(np.where(condition, a, b))
 
 
 @pure(

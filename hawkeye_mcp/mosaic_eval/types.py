@@ -14,37 +14,39 @@ Array = NDArray[Any]
 # One value of a kernel; VMEM of every chip is smaller.
 LARGEST_BYTES = 512 << 20
 
-_FLOATS: list[tuple[Any, Any]] = [
-    (ir.F32Type, np.float32),
-    (ir.BF16Type, ml_dtypes.bfloat16),
-    (ir.F16Type, np.float16),
-    (ir.F64Type, np.float64),
-    (ir.Float8E4M3FNType, ml_dtypes.float8_e4m3fn),
-    (ir.Float8E5M2Type, ml_dtypes.float8_e5m2),
-    (ir.Float8E4M3B11FNUZType, ml_dtypes.float8_e4m3b11fnuz),
+Dtype = np.dtype[Any]
+
+_FLOATS: list[tuple[Any, Dtype]] = [
+    (ir.F32Type, np.dtype(np.float32)),
+    (ir.BF16Type, np.dtype(ml_dtypes.bfloat16)),
+    (ir.F16Type, np.dtype(np.float16)),
+    (ir.F64Type, np.dtype(np.float64)),
+    (ir.Float8E4M3FNType, np.dtype(ml_dtypes.float8_e4m3fn)),
+    (ir.Float8E5M2Type, np.dtype(ml_dtypes.float8_e5m2)),
+    (ir.Float8E4M3B11FNUZType, np.dtype(ml_dtypes.float8_e4m3b11fnuz)),
 ]
-_SIGNED: dict[int, Any] = {
-    1: np.bool_,
-    2: ml_dtypes.int2,
-    4: ml_dtypes.int4,
-    8: np.int8,
-    16: np.int16,
-    32: np.int32,
-    64: np.int64,
+_SIGNED: dict[int, Dtype] = {
+    1: np.dtype(np.bool_),
+    2: np.dtype(ml_dtypes.int2),
+    4: np.dtype(ml_dtypes.int4),
+    8: np.dtype(np.int8),
+    16: np.dtype(np.int16),
+    32: np.dtype(np.int32),
+    64: np.dtype(np.int64),
 }
-_UNSIGNED: dict[int, Any] = {
-    2: ml_dtypes.uint2,
-    4: ml_dtypes.uint4,
-    8: np.uint8,
-    16: np.uint16,
-    32: np.uint32,
-    64: np.uint64,
+_UNSIGNED: dict[int, Dtype] = {
+    2: np.dtype(ml_dtypes.uint2),
+    4: np.dtype(ml_dtypes.uint4),
+    8: np.dtype(np.uint8),
+    16: np.dtype(np.uint16),
+    32: np.dtype(np.uint32),
+    64: np.dtype(np.uint64),
 }
-_NARROW = {np.dtype(ml_dtypes.int2): 2, np.dtype(ml_dtypes.int4): 4}
-_NARROW |= {np.dtype(ml_dtypes.uint2): 2, np.dtype(ml_dtypes.uint4): 4}
+_NARROW = {table[width]: width for table in (_SIGNED, _UNSIGNED) for width in (2, 4)}
+_ML_FLOATS = {dtype for _, dtype in _FLOATS}
 
 
-def dtype_of(kind: ir.Type) -> np.dtype[Any]:
+def dtype_of(kind: ir.Type) -> Dtype:
     """Of an element type.
 
     Raises:
@@ -55,14 +57,14 @@ def dtype_of(kind: ir.Type) -> np.dtype[Any]:
     if isinstance(kind, ir.IntegerType):
         table = _UNSIGNED if kind.is_unsigned else _SIGNED
         if kind.width in table:
-            return np.dtype(table[kind.width])
+            return table[kind.width]
     for float_type, dtype in _FLOATS:
         if isinstance(kind, float_type):
-            return np.dtype(dtype)
+            return dtype
     raise Unsupported(f"type {kind}")
 
 
-def vector(kind: ir.Type) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def vector(kind: ir.Type) -> tuple[tuple[int, ...], Dtype]:
     """Shape and dtype of a vector type, or of a scalar's, whose shape is ().
 
     Raises:
@@ -75,7 +77,7 @@ def vector(kind: ir.Type) -> tuple[tuple[int, ...], np.dtype[Any]]:
     return shape, dtype
 
 
-def memref(kind: ir.Type) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def memref(kind: ir.Type) -> tuple[tuple[int, ...], Dtype]:
     """Shape and dtype of a memref of numbers. A dimension that is not known before run time is negative.
 
     Raises:
@@ -85,7 +87,7 @@ def memref(kind: ir.Type) -> tuple[tuple[int, ...], np.dtype[Any]]:
     return tuple(known.shape), dtype_of(known.element_type)
 
 
-def check_size(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+def check_size(shape: tuple[int, ...], dtype: Dtype) -> None:
     """Raises Exhausted where one array takes too much memory."""
     nbytes = dtype.itemsize
     for n in shape:
@@ -94,12 +96,12 @@ def check_size(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         raise Exhausted(f"an array of {nbytes} bytes, more than {LARGEST_BYTES}")
 
 
-def bits(dtype: np.dtype[Any]) -> int:
+def bits(dtype: Dtype) -> int:
     """Of one element in a TPU's memory."""
     return _NARROW.get(dtype, 8 * dtype.itemsize)
 
 
-def undefined(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def undefined(shape: tuple[int, ...], dtype: Dtype) -> Array:
     """What memory that nothing wrote holds here: NaN, or the least integer."""
     check_size(shape, dtype)
     if is_float(dtype):
@@ -109,18 +111,15 @@ def undefined(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     return np.full(shape, -(1 << (bits(dtype) - 1)) if is_signed(dtype) else 0, dtype)
 
 
-def is_float(dtype: np.dtype[Any]) -> bool:
-    return bool(dtype.kind == "f" or dtype in _ML_FLOATS)
+def is_float(dtype: Dtype) -> bool:
+    return dtype.kind == "f" or dtype in _ML_FLOATS
 
 
-def is_signed(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind == "i" or dtype in (np.dtype(ml_dtypes.int2), np.dtype(ml_dtypes.int4))
+def is_signed(dtype: Dtype) -> bool:
+    return dtype.kind == "i" or dtype in _SIGNED.values()
 
 
-_ML_FLOATS = {np.dtype(dtype) for _, dtype in _FLOATS}
-
-
-def wrapped(values: Array, dtype: np.dtype[Any]) -> Array:
+def wrapped(values: Array, dtype: Dtype) -> Array:
     """Integers (int64) as another integer type, high bits dropped."""
     width = bits(dtype)
     if dtype == np.bool_:

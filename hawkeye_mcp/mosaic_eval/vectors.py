@@ -11,7 +11,7 @@ import numpy as np
 from hawkeye_mcp.mosaic_eval.elementwise import FUNCTIONS, signed
 from hawkeye_mcp.mosaic_eval.errors import Unsupported
 from hawkeye_mcp.mosaic_eval.memory import as_unsigned, from_unsigned
-from hawkeye_mcp.mosaic_eval.types import Array, bits, is_float, wrapped
+from hawkeye_mcp.mosaic_eval.types import Array, Dtype, bits, is_float, wrapped
 
 
 @dataclass(frozen=True)
@@ -120,9 +120,9 @@ def index_of_extreme(kind: str, values: Array, axis: int) -> Array:
         Unsupported.
     """
     if kind == "arg_max":
-        return np.argmax(values, axis=axis)
+        return np.asarray(np.argmax(values, axis=axis))
     if kind == "arg_min":
-        return np.argmin(values, axis=axis)
+        return np.asarray(np.argmin(values, axis=axis))
     raise Unsupported(f"tpu.reduce_index <{kind}>")
 
 
@@ -138,7 +138,7 @@ def rotate(values: Array, amount: int, axis: int, stride: int | None, stride_axi
     return out
 
 
-def iota(shape: tuple[int, ...], dtype: np.dtype[Any], axes: Sequence[int]) -> Array:
+def iota(shape: tuple[int, ...], dtype: Dtype, axes: Sequence[int]) -> Array:
     """tpu.iota: row-major numbers of the given axes, the last of them fastest."""
     out = np.zeros(shape, np.int64)
     for axis in axes:
@@ -168,7 +168,7 @@ def reciprocal(values: Array, *, approximate: bool) -> Array:
     return FUNCTIONS["arith.divf"](np.ones_like(values), values)
 
 
-def pack(sources: Sequence[Array], narrow: np.dtype[Any], out: np.dtype[Any]) -> Array:
+def pack(sources: Sequence[Array], narrow: Dtype, out: Dtype) -> Array:
     """tpu.pack_elementwise: one narrow element of each source in a word, the first lowest."""
     width = bits(narrow)
     words = np.zeros(sources[0].shape, np.uint64)
@@ -178,7 +178,7 @@ def pack(sources: Sequence[Array], narrow: np.dtype[Any], out: np.dtype[Any]) ->
     return from_unsigned(words, out)
 
 
-def unpack(words: Array, narrow: np.dtype[Any], index: int, out: np.dtype[Any]) -> Array:
+def unpack(words: Array, narrow: Dtype, index: int, out: Dtype) -> Array:
     """tpu.unpack_elementwise: the index-th narrow element of each word, widened."""
     width = bits(narrow)
     low = (as_unsigned(words) >> np.uint64(width * index)) & np.uint64((1 << width) - 1)
