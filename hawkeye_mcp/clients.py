@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hawkeye_mcp import conditions
+from hawkeye_mcp import __version__, conditions
 from hawkeye_mcp.chips import DEFAULT_TPU
 
 NAME = "hawkeye"
@@ -14,6 +14,7 @@ COMMAND = "hawkeye-mcp"
 DEFAULT_CONDITION = "full"  # what the server takes without --condition
 CALL_LIMIT_S = 900  # one evaluation's own deadline; the server answers earlier, after wait_s
 START_LIMIT_S = 60
+_ABOUT = "Judge TPU Pallas kernels with the real TPU compiler, with no TPU."
 
 
 class UnknownClient(ValueError):
@@ -36,7 +37,7 @@ class Client:
 
 
 def render(client: str, *, tpu: str = DEFAULT_TPU, condition: str = DEFAULT_CONDITION) -> dict[str, str]:
-    """File name to text, for the folder agent_configs/<client>/.
+    """Path to text, for the folder agent_configs/<client>/.
 
     Raises:
         UnknownClient: naming the clients there are.
@@ -76,6 +77,38 @@ def _claude_code(arguments: list[str], _: str) -> dict[str, str]:
     # alwaysLoad: without it the model must search for the tools before it can see them.
     server = _stdio(arguments) | {"env": {}, "timeout": CALL_LIMIT_S * 1000, "alwaysLoad": True}
     return {".mcp.json": _json({"mcpServers": {NAME: server}})}
+
+
+def _claude_code_plugin(arguments: list[str], condition: str) -> dict[str, str]:
+    # The folder is the plugin and the marketplace that offers it, so that it can be installed from where it lies.
+    manifest = {
+        "name": NAME,
+        "version": __version__,
+        "description": _ABOUT,
+        "author": {"name": "hawkeye-mcp"},
+        "license": "Apache-2.0",
+        "keywords": ["tpu", "pallas", "jax", "kernels"],
+    }
+    marketplace = {
+        "name": NAME,
+        "description": _ABOUT,
+        "owner": {"name": "hawkeye-mcp"},
+        "plugins": [{"name": NAME, "source": "./", "description": _ABOUT}],
+    }
+    return {
+        ".claude-plugin/plugin.json": _json(manifest),
+        ".claude-plugin/marketplace.json": _json(marketplace),
+        **_claude_code(arguments, condition),
+        "README.md": f"""# Hawkeye
+
+{_ABOUT} The plugin registers the MCP server `{COMMAND}` with Claude Code: its tools check that a kernel is correct, say
+how long it takes on the chip and what bounds it.
+
+The program itself does not come with the plugin: `{COMMAND}` must be on the PATH of Claude Code. `hawkeye doctor` says
+whether everything that it needs is there. The plugin starts it with `{shlex.join(arguments)}`, and lets a call last
+{CALL_LIMIT_S} s; `hawkeye install claude_code_plugin --help` says how to make the plugin for another chip.
+""",
+    }
 
 
 def _codex(arguments: list[str], condition: str) -> dict[str, str]:
@@ -119,6 +152,11 @@ def _vscode(arguments: list[str], _: str) -> dict[str, str]:
     return {"mcp.json": _json({"servers": {NAME: _stdio(arguments)}})}
 
 
+def _gemini_cli(arguments: list[str], _: str) -> dict[str, str]:
+    server = {"command": COMMAND, "args": arguments, "timeout": CALL_LIMIT_S * 1000}
+    return {"settings.json": _json({"mcpServers": {NAME: server}})}
+
+
 def _add(program: str) -> Callable[[list[str]], str]:
     return lambda arguments: f"{program} {NAME} -- {shlex.join([COMMAND, *arguments])}"
 
@@ -126,6 +164,16 @@ def _add(program: str) -> Callable[[list[str]], str]:
 CLIENTS: dict[str, Client] = {
     "claude_code": Client(
         "Claude Code", ".mcp.json", _claude_code, _add("claude mcp add"), f"{CALL_LIMIT_S} s, set by the file"
+    ),
+    "claude_code_plugin": Client(
+        "Claude Code (plugin)",
+        "hawkeye-plugin/",
+        _claude_code_plugin,
+        lambda arguments: (
+            f"hawkeye install claude_code_plugin {shlex.join(arguments)} --dir hawkeye-plugin"
+            f" && claude plugin marketplace add ./hawkeye-plugin && claude plugin install {NAME}@{NAME}"
+        ),
+        f"{CALL_LIMIT_S} s, set by the file",
     ),
     "codex": Client(
         "Codex", "~/.codex/config.toml", _codex, _add("codex mcp add"), f"{CALL_LIMIT_S} s, set by the file"
@@ -150,6 +198,14 @@ CLIENTS: dict[str, Client] = {
         _vscode,
         lambda arguments: "code --add-mcp " + shlex.quote(json.dumps({"name": NAME} | _stdio(arguments))),
         "none, no setting",
+    ),
+    "gemini_cli": Client(
+        "Gemini CLI",
+        ".gemini/settings.json",
+        _gemini_cli,
+        # What follows -- are the server's arguments; the command itself stands before it.
+        lambda arguments: f"gemini mcp add --timeout {CALL_LIMIT_S * 1000} {NAME} {COMMAND} -- {shlex.join(arguments)}",
+        f"{CALL_LIMIT_S} s, set by the file",
     ),
 }
 

@@ -175,7 +175,7 @@ def test_install_writes_what_the_client_reads_once(client, tmp_path):
     options = [client, "--tpu", "v6e", "--condition", "none", "--dir", folder]
     first = run("install", *options)
     assert first.exit_code == 0
-    assert {path.name: path.read_text() for path in folder.iterdir()} == files
+    assert {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()} == files
     assert clients.command(client, tpu="v6e", condition="none") in first.stdout
     again = run("install", *options)
     assert again.exit_code == 0

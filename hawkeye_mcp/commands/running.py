@@ -123,9 +123,9 @@ def write_all(folder: Path, files: dict[str, str]) -> None:
                 typer.echo(f"{folder / name} exists and says something else; merge this into it:", err=True)
                 typer.echo(files[name], err=True)
             raise typer.Exit(EXIT_OTHER_VERDICT)
-        folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
             if name not in there:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_text(text, encoding="utf-8")
             typer.echo(f"{folder / name}: {'already so' if name in there else 'written'}")
     except OSError as error:
