@@ -15,6 +15,7 @@ _PREFIX = f"mcp__{SERVER_NAME}__"
 _NOTE_CHARACTERS = 2_000
 # By this name of a model the client marks a message that it has written itself.
 _OWN_WORDS = "<synthetic>"
+_REFUSED = (401, 403)
 
 
 class _Part(BaseModel):
@@ -78,6 +79,9 @@ class _Event(_Part):
     tools: list[str] = []
     mcp_servers: list[_Server] = []
     claude_code_version: str = ""
+    # system, api_retry
+    error: str | None = None
+    error_status: int | None = None
     # assistant, user
     message: _Message = _Message()
     # stream_event
@@ -142,7 +146,7 @@ class Reading:
         if event.type == "system" and event.subtype == "init":
             self._begin(event)
         elif event.type == "system" and event.subtype == "api_retry":
-            self._emit("note", {"text": "the model endpoint is asked again", "line": line[:_NOTE_CHARACTERS]})
+            self._asked_again(event)
         elif event.type == "stream_event" and event.event:
             self._piece(event.event)
         elif event.type == "assistant":
@@ -178,8 +182,8 @@ class Reading:
     def _error(self, result: _Event) -> Exception:
         status = result.api_error_status
         why = result.result or "; ".join(result.errors) or result.subtype
-        if status in (401, 403):
-            return AgentMisconfigured(f"The model endpoint refuses the key: {why}. Set another one.")
+        if status in _REFUSED:
+            return _key_refused(why)
         if status == 404:
             return AgentMisconfigured(f"The model endpoint knows no such model: {why}. Name another one.")
         if status == 400 and not self._calls:
@@ -205,6 +209,13 @@ class Reading:
                 f"Claude Code {event.claude_code_version} has other tools than {', '.join(FILE_TOOLS)} and those of "
                 f"the server: {', '.join(event.tools)}. A run with them would not be comparable; take another version."
             )
+
+    def _asked_again(self, event: _Event) -> None:
+        why = f"{event.error} (status {event.error_status})"
+        self._emit("note", {"text": f"the model endpoint is asked again: {why}"})
+        # The client would go on for minutes, and longer with each of our own repeats.
+        if event.error_status in _REFUSED and not self._calls:
+            raise _key_refused(why)
 
     def _piece(self, piece: _Piece) -> None:
         if piece.type == "message_start":
@@ -287,6 +298,10 @@ class Reading:
     def _relative(self, path: str) -> str:
         found = self._workspace / path
         return str(found.relative_to(self._workspace)) if found.is_relative_to(self._workspace) else path
+
+
+def _key_refused(why: str) -> AgentMisconfigured:
+    return AgentMisconfigured(f"The model endpoint refuses the key: {why}. Set another one.")
 
 
 def _text(content: Any) -> str:
