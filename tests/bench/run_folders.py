@@ -54,6 +54,12 @@ def kernel(name: str, number: int) -> str:
     return _KERNEL.format(name=name, number=number, block=8 * 2 ** (number % 5), body=body)
 
 
+def on_workloads(runs: Iterable[Run]) -> list[Run]:
+    """The same runs with names of workloads that come with the program instead of w0, w1, ..."""
+    names = workloads.names()
+    return [run.model_copy(update={"workload": names[int(run.workload[1:])]}) for run in runs]
+
+
 def write(
     out: Path, runs: Sequence[Run], *, tries: int = 6, seed: int = 1, dollars: bool = True, **of_plan: Any
 ) -> None:

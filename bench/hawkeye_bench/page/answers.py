@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-_DEEPEST = 4
+_DEEPEST = 8
 # As profile_report writes a ceiling of one unit.
 _CEILING = re.compile(r"(hbm|mxu): .*? for .*? at ([\d.e+]+)/s(?: \((.*)\))?")
 _FIGURES = (
