@@ -17,6 +17,7 @@ from hawkeye_mcp import clients
 pytestmark = pytest.mark.clients
 
 CONFIGS = ROOT / "agent_configs"
+PLUGIN = CONFIGS / "claude_code_plugin/.claude-plugin"
 LIMIT_MS = clients.CALL_LIMIT_S * 1000
 QUIET = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -36,8 +37,8 @@ class Client:
         path = os.pathsep.join([str(Path(program).parent), str(ROOT / ".venv/bin"), os.environ["PATH"]])
         self._env = {"HOME": str(self.home), "PATH": path, "TERM": "dumb", **QUIET}
 
-    def run(self, line: str, code: int | None = 0) -> str:
-        """stdout and stderr of a shell line in the project; code None: whatever it ends with."""
+    def run(self, line: str, code: int = 0) -> str:
+        """stdout and stderr of a shell line in the project, which is to end with the code."""
         done = subprocess.run(
             ["sh", "-c", line],
             cwd=self.project,
@@ -48,7 +49,7 @@ class Client:
             text=True,
             timeout=120,
         )
-        assert code is None or done.returncode == code, done.stdout
+        assert done.returncode == code, done.stdout
         return done.stdout
 
     def read(self, line: str) -> object:
@@ -89,14 +90,21 @@ def test_claude_code_is_connected_by_the_one_line(claude):
     assert "hawkeye: hawkeye-mcp --tpu v5e - ✔ Connected" in claude.run("claude mcp list")
 
 
-@pytest.mark.parametrize("manifest", ["plugin.json", "marketplace.json"])
-def test_the_plugin_would_be_taken_by_the_catalog(claude, manifest):
-    path = CONFIGS / "claude_code_plugin/.claude-plugin" / manifest
-    told = claude.read(f"claude plugin validate --profile directory --json '{path}'")
+def test_the_plugin_would_be_taken_by_the_catalog(claude):
+    told = claude.read(f"claude plugin validate --profile directory --json '{PLUGIN / 'plugin.json'}'")
     assert told["success"]
     assert told["manifest"]["errors"] == told["manifest"]["warnings"] == []
     assert [one["name"] for one in told["provides"]["mcpServers"]] == ["hawkeye"]
     assert [one["code"] for one in told["directory"]["findings"]] == ["ICON_MISSING"]  # a warning; it has none
+
+
+def test_the_marketplace_is_valid_and_a_misspelt_key_would_not_be(claude):
+    told = claude.read(f"claude plugin validate --strict --json '{PLUGIN / 'marketplace.json'}'")
+    assert (told["success"], told["strict"], told["manifest"]["type"]) == (True, True, "marketplace")
+    wrong = claude.project / ".claude-plugin/marketplace.json"
+    wrong.parent.mkdir()
+    wrong.write_text((PLUGIN / "marketplace.json").read_text().replace('"plugins"', '"plugin"'))
+    assert "plugins" in claude.run(f"claude plugin validate --strict '{wrong}'", code=1)
 
 
 def test_the_plugin_is_installed_and_connected_by_the_one_line(claude):
@@ -119,19 +127,19 @@ def test_codex_reads_the_file_with_its_limits(codex):
 
 
 def test_codex_knows_every_key_of_the_file(codex):
-    """Nothing listens on that port: the answer is wanted of what comes before, the reading of the file."""
-    nobody = (
-        'model_providers.nobody={name="n",base_url="http://127.0.0.1:9",wire_api="responses",request_max_retries=0}'
+    """A provider without its key ends the run after the file is read, before anything is sent."""
+    provider = (
+        'model_providers.keyless={name="k",base_url="http://127.0.0.1:9",wire_api="responses",env_key="NO_SUCH_KEY"}'
     )
-    line = f"codex exec --strict-config --skip-git-repo-check -c model_provider=nobody -c '{nobody}' hello"
+    line = f"codex exec --strict-config --skip-git-repo-check -c model_provider=keyless -c '{provider}' hello"
     text = (CONFIGS / "codex/config.toml").read_text()
     (codex.home / ".codex").mkdir()
     (codex.home / ".codex/config.toml").write_text(text.replace("required", "requird"))
-    assert "unknown configuration field" in codex.run(line, code=1)
+    assert "unknown configuration field `mcp_servers.hawkeye.requird`" in codex.run(line, code=1)
     (codex.home / ".codex/config.toml").write_text(text)
-    told = codex.run(line, code=None)
+    told = codex.run(line, code=1)
     assert "unknown configuration field" not in told
-    assert "OpenAI Codex v" in told
+    assert "Missing environment variable: `NO_SUCH_KEY`" in told
 
 
 def test_codex_takes_the_one_line(codex):
