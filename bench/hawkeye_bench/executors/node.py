@@ -108,7 +108,7 @@ def perform(
     if problem := _unfit(job, expected):
         yield Unfit(problem)
         return
-    _remove_abandoned()
+    remove_abandoned()
     with _folder() as (out, lock):
         job = job.model_copy(update={"out": out})
         folder = job.key.folder(out)
@@ -153,7 +153,7 @@ def _folder() -> Iterator[tuple[Path, int]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _remove_abandoned() -> None:
+def remove_abandoned() -> None:
     """Remove the folders of runs whose processes were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
         with suppress(OSError):  # somebody else's, locked, or just gone

@@ -49,15 +49,20 @@ def pack(folder: Path, largest_bytes: int = LARGEST_BYTES) -> tuple[bytes, list[
             if path.is_symlink() or not (path.is_dir() or path.is_file()):
                 left_out.append(f"{name} (no plain file)")
                 continue
-            info = tar.gettarinfo(path, name)
-            if info.isreg() and info.size > room:
+            info, found = tarfile.TarInfo(name), path.stat()
+            info.mode, info.mtime = found.st_mode, int(found.st_mtime)
+            if path.is_dir():
+                info.type = tarfile.DIRTYPE
+                tar.addfile(info)
+                continue
+            if found.st_size > room:
                 if not _is_dispensable(name):
                     raise BadParcel(f"the run's records are larger than {largest_bytes} bytes; {name} is too much")
-                left_out.append(f"{name} ({info.size} bytes)")
+                left_out.append(f"{name} ({found.st_size} bytes)")
                 continue
-            info.type = tarfile.DIRTYPE if info.isdir() else tarfile.REGTYPE  # a second hard link, too, is a file
+            info.size = found.st_size
             room -= info.size
-            with path.open("rb") if info.isreg() else io.BytesIO() as stream:
+            with path.open("rb") as stream:
                 tar.addfile(info, stream)
     return packed.getvalue(), left_out
 

@@ -76,18 +76,18 @@ def connected(address: str, tpu: str, cpus: int = CPUS) -> Iterator[Cluster]:
         raise ClusterUnusable(
             "Ray is not installed here: pip install 'hawkeye-mcp[ray]', on every machine of the cluster."
         ) from None
-    _reach(address)
+    reach(address)
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise ClusterUnusable(f"cannot connect to a Ray cluster at {address}: {error}") from None
     try:
-        yield _look(ray, [entry["Resources"] for entry in ray.nodes() if entry["Alive"]], tpu, cpus)
+        yield look(ray, [entry["Resources"] for entry in ray.nodes() if entry["Alive"]], tpu, cpus)
     finally:
         ray.shutdown()
 
 
-def _reach(address: str) -> None:
+def reach(address: str) -> None:
     """Fail at once where nobody listens."""
     host, _, port = address.rpartition(":")
     if address == "auto":
@@ -105,7 +105,7 @@ def _reach(address: str) -> None:
         ) from None
 
 
-def _look(ray: Any, machines: list[dict[str, float]], tpu: str, cpus: int) -> Cluster:
+def look(ray: Any, machines: list[dict[str, float]], tpu: str, cpus: int) -> Cluster:
     """machines: Ray's resources of each."""
     name = ACCELERATORS[tpu]
     hosts = [found for found in machines if f"accelerator_type:{name}" in found and found.get("TPU", 0) >= 1]
@@ -146,9 +146,7 @@ def doing(cluster: Cluster, plan: Plan, agent: AgentSpec, out: Path, **changed: 
         log = out / "workers" / f"{runs.name_of(key.workload)}-{key.condition}-{key.repeat}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("a", encoding="utf-8") as kept:
-            kept.write(
-                f"{datetime.now(UTC).isoformat(timespec='seconds')} {where}, ended with {last.code}\n{last.log}"
-            )
+            kept.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} {where}, ended with {last.code}\n{last.log}")
         if last.parcel is None:
             raise WorkerLost(
                 f"its process on {where} ended with {last.code} and left no record; see workers/{log.name}"
@@ -201,11 +199,13 @@ async def _follow(ray: Any, stream: Any, progress: Progress) -> tuple[str, Any]:
     where, last = "", None
     try:
         async for reference in stream:
-            last = await reference
+            message = await reference
             if not where:
-                where = last
+                where = message
                 progress(f"on {where}")
-            elif isinstance(last, node.Said):
+                continue
+            last = message
+            if isinstance(last, node.Said):
                 progress(last.text)
     except anyio.get_cancelled_exc_class():
         with anyio.CancelScope(shield=True):

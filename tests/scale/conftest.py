@@ -1,0 +1,6 @@
+"""These tests use what those of the bench share."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
