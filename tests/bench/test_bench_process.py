@@ -154,12 +154,12 @@ anyio.run(main)
 
 
 @pytest.mark.anyio
-async def test_the_version_is_the_first_line_that_a_program_prints(tmp_path):
-    async def version(code):
-        return await process.version(
+async def test_the_output_of_a_program_that_ends_by_itself(tmp_path):
+    async def output(code):
+        return await process.output(
             [sys.executable, "-c", code], env={}, cwd=tmp_path, stderr=tmp_path / "stderr", install=""
         )
 
-    assert await version("print('\\n 1.2.3 (Program) \\nmore')") == "1.2.3 (Program)"
-    with pytest.raises(AgentMisconfigured, match="ended with code 4 and told no version; see stderr"):
-        await version("import sys; print('1.2.3'); sys.exit(4)")
+    assert await output("print('1.2.3 (Program)'); print('more')") == "1.2.3 (Program)\nmore"
+    with pytest.raises(AgentMisconfigured, match=r"ended with code 1: no such option$"):
+        await output("import sys; sys.exit('no such option')")

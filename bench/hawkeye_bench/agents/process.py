@@ -24,7 +24,8 @@ _INHERITED = (
     "SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE"
 ).split()
 _LINE_BYTES = 32 << 20
-_VERSION_S = 60.0
+_OUTPUT_S = 60.0
+_TAIL_BYTES = 4_000
 # An MCP server has its own work to end and its log to close.
 _GRACE_S = 5.0
 _KILLED_S = 10.0
@@ -141,19 +142,26 @@ async def _start(
     return process, held
 
 
-async def version(command: list[str], *, env: Mapping[str, str], cwd: Path, stderr: Path, install: str) -> str:
-    """The first line that a program prints about its version.
+async def output(command: list[str], *, env: Mapping[str, str], cwd: Path, stderr: Path, install: str) -> str:
+    """What a program prints that ends by itself and soon, such as its version.
 
     Raises:
-        AgentMisconfigured: there is no such program, or it fails when it is asked.
-        AgentUnavailable: it does not answer within a minute.
+        AgentMisconfigured: there is no such program, or it fails.
+        AgentUnavailable: it has not ended within a minute.
     """
     words = " ".join(command)
     async with running(command, env=env, cwd=cwd, stderr=stderr, install=install) as program:
-        with anyio.move_on_after(_VERSION_S):
-            said = [line.strip() async for line in program.lines() if line.strip()]
+        with anyio.move_on_after(_OUTPUT_S):
+            said = [line async for line in program.lines()]
             code = await program.returncode()
             if code == 0 and said:
-                return said[0]
-            raise AgentMisconfigured(f"`{words}` ended with code {code} and told no version; see {stderr.name}.")
-    raise AgentUnavailable(f"`{words}` did not answer within {_VERSION_S:g} s; see {stderr.name}.")
+                return "\n".join(said)
+            told = f": {last_words(stderr)}" if last_words(stderr) else " and said nothing."
+            raise AgentMisconfigured(f"`{words}` ended with code {code}{told}")
+    raise AgentUnavailable(f"`{words}` did not end within {_OUTPUT_S:g} s; see {stderr.name}.")
+
+
+def last_words(stderr: Path) -> str:
+    """The last line that a program has written there and that is not empty."""
+    lines = stderr.read_bytes()[-_TAIL_BYTES:].decode("utf-8", "replace").split("\n") if stderr.exists() else []
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
