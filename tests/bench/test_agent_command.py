@@ -10,7 +10,7 @@ from bench_fixtures import FAKE_SERVER, TESTS, plan
 from fake_judge import FakeJudge
 from hawkeye_bench import driver
 from hawkeye_bench.agents import AgentFailed, AgentMisconfigured, AgentUnavailable, Task, event_lines
-from hawkeye_bench.agents.command import BadTemplate, CommandAgent, UnknownPlaceholder
+from hawkeye_bench.agents.command import BadTemplate, CommandAgent
 from hawkeye_bench.budget import Budget
 from hawkeye_bench.order import RunKey
 from mcp import StdioServerParameters
@@ -105,22 +105,22 @@ async def test_the_server_is_started_as_under_the_benchs_own_agents(task):
 
 
 @pytest.mark.parametrize(
-    ("template", "error", "part"),
+    ("template", "part"),
     [
-        ("", BadTemplate, "is empty"),
-        ("agent 'x", BadTemplate, "No closing quotation"),
-        ("agent {promt_file}", UnknownPlaceholder, "{promt_file}, which no run knows. Known are: {workspace}"),
-        ("agent {}", UnknownPlaceholder, "{}, which"),
-        ("agent {workspace.parent}", UnknownPlaceholder, "{workspace.parent}, which"),
-        ("agent {turns:>9}", BadTemplate, "only a name"),
-        ("agent {turns!r}", BadTemplate, "only a name"),
-        ("agent {turns", BadTemplate, "expected '}'"),
-        ("agent }", BadTemplate, "written twice"),
-        ("agent {model}", BadTemplate, "no model is named"),
+        ("", "is empty"),
+        ("agent 'x", "No closing quotation"),
+        ("agent {promt_file}", "{promt_file}, which no run knows. Known are: {workspace}"),
+        ("agent {}", "{}, which"),
+        ("agent {workspace.parent}", "{workspace.parent}, which"),
+        ("agent {turns:>9}", "only a name"),
+        ("agent {turns!r}", "only a name"),
+        ("agent {turns", "expected '}'"),
+        ("agent }", "written twice"),
+        ("agent {model}", "no model is named"),
     ],
 )
-def test_a_template_that_cannot_work_is_refused_before_a_run(template, error, part):
-    with pytest.raises(error) as raised:
+def test_a_template_that_cannot_work_is_refused_before_a_run(template, part):
+    with pytest.raises(BadTemplate) as raised:
         CommandAgent(template)
     assert part in str(raised.value)
 
@@ -208,3 +208,8 @@ def test_any_other_line_is_a_note(line):
 def test_a_model_call_needs_no_figures():
     assert event_lines.read('{"kind": "model", "more": 1}') == event_lines.ModelLine(kind="model")
     assert event_lines.read('{"kind": "model", "cost_usd": 0, "prompt_tokens": 5}').prompt_tokens == 5
+
+
+def test_usage_is_told_apart_from_a_model_call():
+    found = event_lines.read('{"kind": "usage", "cost_usd": 0.5, "message": "x"}')
+    assert found.model_dump(exclude_none=True) == {"kind": "usage", "cost_usd": 0.5}

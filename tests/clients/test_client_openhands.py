@@ -1,182 +1,124 @@
 """OpenHands itself, by its SDK, plays a short session with the real server around the fake judge."""
 
 import json
-import sys
-from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-import anyio
+import client_runs
 import pytest
-from fake_judge import FakeJudge
-from hawkeye_bench import driver
+from client_runs import KEY, KEY_VARIABLE
 from hawkeye_bench.agents.openhands import OpenHands
-from hawkeye_bench.budget import Budget
-from hawkeye_bench.order import RunKey
-from hawkeye_bench.runs import Plan
-from optimisation_session import CELL, HOLDING, KERNEL, Files, endless, optimisation
+from optimisation_session import KERNEL, Files, endless, optimisation
 from scripted_endpoint import COMPLETION_TOKENS, PROMPT_TOKENS, Reply, Seen, serving
 
-TESTS = Path(__file__).resolve().parent.parent
-PYTHON = TESTS.parent / ".clients" / "openhands" / "bin" / "python"
-KEY = "not-a-real-key-4711"
 # Of gpt-4o, for one answer of the endpoint: 2.50 and 10.00 dollars for a million tokens.
 PRICE_USD = PROMPT_TOKENS * 2.5e-6 + COMPLETION_TOKENS * 10e-6
 
-pytestmark = [
-    pytest.mark.clients,
-    pytest.mark.anyio,
-    pytest.mark.skipif(
-        not PYTHON.exists(), reason="OpenHands is not in .clients/openhands; make test-clients puts it there"
-    ),
-]
+pytestmark = [pytest.mark.clients, pytest.mark.anyio]
 
 
-class Bench:
-    """Runs of OpenHands in one folder, each with a script of its own."""
+@dataclass(frozen=True)
+class Playing:
+    """Where a session is played. program: an interpreter that has the SDK."""
 
-    def __init__(self, out):
-        self.out = out
-        self.key = RunKey("8p_GEMM", "none", 1)
-        self.said = []
+    out: Path
+    program: str
 
-    async def play(self, script, condition="none", model="openai/scripted", server=("fake_judge_server.py",), **budget):
-        self.key = RunKey("8p_GEMM", condition, 1)
-        with serving(script) as self.endpoint:
-            agent = OpenHands(model, self.endpoint.base_url, "PLAYING_KEY", str(PYTHON))
-            plan = Plan(
-                agent=agent.name,
-                model=agent.model,
-                base_url="",
-                tpu="v5e",
-                budget=Budget(**budget),
-                workloads=[self.key.workload],
-                conditions=[condition],
-                reps=1,
-            )
-            command = [sys.executable, *(str(TESTS / part) for part in server)]
-            return await driver.run_one(plan, agent, self.out, self.key, self.progress, FakeJudge().open, command)
+    def agent(self, endpoint, model="openai/scripted"):
+        return OpenHands(model, endpoint.base_url, KEY_VARIABLE, self.program)
 
-    def progress(self, text):
-        self.said.append(text)
+    def script(self, seen):
+        return optimisation(Files(self._write, self._edit))(seen)
 
-    def path(self, name):
-        """Where a model that does as the editor says would write."""
+    def _write(self, path, text):
+        return _editor(command="create", path=self._full(path), file_text=text)
+
+    def _edit(self, path, old, new):
+        return _editor(command="str_replace", path=self._full(path), old_str=old, new_str=new)
+
+    def _full(self, path):
+        """What the editor wants, and tells its model."""
         (workspace,) = (self.out / "workspaces").iterdir()
-        return str(workspace / name)
+        return str(workspace / path)
 
-    def files(self):
-        def editor(**arguments):
-            return Reply("I write.", "file_editor", arguments)
 
-        return Files(
-            write=lambda path, text: editor(command="create", path=self.path(path), file_text=text),
-            edit=lambda path, old, new: editor(command="str_replace", path=self.path(path), old_str=old, new_str=new),
-        )
-
-    def events(self, kind):
-        lines = (self.key.folder(self.out) / "transcript.jsonl").read_text().splitlines()
-        return [event for event in map(json.loads, lines) if event["kind"] == kind]
-
-    def left_over(self):
-        """Processes whose command line names this folder."""
-        found = []
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            with suppress(OSError):
-                if str(self.out).encode() in (line := path.read_bytes()):
-                    found.append(line.replace(b"\0", b" ").decode())
-        return found
-
-    def holding_key(self):
-        return [path for path in self.out.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+def _editor(**arguments):
+    return Reply("I look after a file.", "file_editor", arguments)
 
 
 @pytest.fixture
-def bench(tmp_path, monkeypatch):
-    monkeypatch.setenv("PLAYING_KEY", KEY)
-    return Bench(tmp_path / "out")
+def playing(tmp_path, monkeypatch):
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    return Playing(tmp_path / "out", client_runs.installed("openhands/bin/python"))
 
 
-async def test_a_session_with_the_taxonomy(bench):
-    run = await bench.play(optimisation(bench.files()), "taxonomy", model="openai/gpt-4o")
-    assert (run.error, run.status, run.stop, run.speedup) == (None, "correct", "finished", 3.0)
-    # Three edits, three judgements, one cell; the last answer of the model calls nothing.
-    assert (run.productive_turns, run.turns, run.evaluations) == (7, 8, 3)
-    assert (run.prompt_tokens, run.completion_tokens) == (8 * PROMPT_TOKENS, 8 * COMPLETION_TOKENS)
-    assert run.cost_usd == pytest.approx(8 * PRICE_USD)
-    assert [(read.row, read.part) for read in run.cells_read] == [(CELL, "all")]
-    assert run.tool_calls == {"evaluate_kernel": 3, "read_taxonomy_cell": 1}
+async def test_a_session_with_the_taxonomy(playing):
+    with serving(playing.script) as endpoint:
+        run = await client_runs.run(playing.agent(endpoint, "openai/gpt-4o"), playing.out, "taxonomy")
+    client_runs.check_optimisation(run, playing.out, "taxonomy", edits=3)
+    assert run.cost_usd == pytest.approx(run.turns * PRICE_USD)
     assert run.client.name == "openhands-sdk"
     assert run.client.version.split(".")[0].isdigit()
-    assert run.client.command[0] == str(PYTHON)
-    assert run.client.command[-1] == str(bench.key.folder(bench.out) / "home" / "task.json")
-    assert [event["path"] for event in bench.events("edit")] == [KERNEL] * 3
-    called = [event["tool"] for event in bench.events("tool_call")]
-    assert called == ["file_editor", "evaluate_kernel"] * 2 + ["read_taxonomy_cell", "file_editor", "evaluate_kernel"]
-    assert [event["tool"] for event in bench.events("tool_result")] == called
-    assert bench.events("model")[0]["message"] == "I write. ([PLAYING_KEY])"
-    # The endpoint was given the key, and nothing that is kept holds it.
-    assert set(bench.endpoint.keys) == {KEY}
-    assert bench.holding_key() == []
-    assert bench.left_over() == []
+    assert run.client.command[0] == playing.program
+    assert run.client.command[-1] == str(client_runs.folder(playing.out, "taxonomy") / "home" / "task.json")
+    events = client_runs.transcript(client_runs.folder(playing.out, "taxonomy"))
+    assert [event["path"] for event in events if event["kind"] == "edit"] == [KERNEL] * 3
+    first = next(event for event in events if event["kind"] == "model")
+    assert first["message"] == f"I look after a file. ([{KEY_VARIABLE}])"
+    assert set(endpoint.keys) == {KEY}
 
 
-async def test_a_session_without_it_inside_the_workspace(bench):
-    outside = bench.out / "outside.py"
+async def test_a_session_without_it(playing):
+    with serving(playing.script) as endpoint:
+        run = await client_runs.run(playing.agent(endpoint), playing.out)
+    client_runs.check_optimisation(run, playing.out, "none", edits=3)
+    assert run.cost_usd is None  # there is no price of such a model
+    offered = {tool["function"]["name"] for tool in endpoint.requests[0]["tools"]}
+    assert offered == {"file_editor", "finish", "think", "evaluate_kernel", "profile", "read_workload", "job"}
+    assert "taxonomy" not in json.dumps(endpoint.requests)
+
+
+async def test_its_editor_stays_inside_the_workspace_and_it_stops_at_the_limit_of_model_calls(playing):
+    outside = playing.out / "outside.py"
     asked = [
-        Reply("Out.", "file_editor", {"command": "create", "path": str(outside), "file_text": "escaped"}),
-        Reply("Out.", "file_editor", {"command": "view", "path": "/etc/hostname"}),
+        _editor(command="create", path=str(outside), file_text="escaped"),
+        _editor(command="view", path="/etc/hostname"),
     ]
 
     def script(seen):
-        number = len(seen.results)
-        if number < len(asked):
-            return asked[number]
-        rest = seen.results[len(asked) :]
-        return optimisation(bench.files())(Seen(seen.tools, rest, seen.text))
+        number, rest = len(seen.results), seen.results[len(asked) :]
+        return asked[number] if number < len(asked) else playing.script(Seen(seen.tools, rest, seen.text))
 
-    run = await bench.play(script)
-    assert (run.error, run.status, run.stop, run.speedup) == (None, "correct", "finished", 3.0)
-    # What was refused has written nothing, so it is no edit.
-    assert (run.productive_turns, run.turns, run.evaluations, run.cells_read) == (6, 9, 3, [])
-    # No price is known of this model.
-    assert (run.prompt_tokens, run.cost_usd) == (9 * PROMPT_TOKENS, None)
-    refused = bench.events("tool_result")[: len(asked)]
-    assert all(event["is_error"] and "outside the workspace" in event["text"] for event in refused)
+    with serving(script) as endpoint:
+        run = await client_runs.run(playing.agent(endpoint), playing.out, turns=4)
+    events = client_runs.transcript(client_runs.folder(playing.out))
+    results = [event for event in events if event["kind"] == "tool_result"]
+    assert [("outside the workspace" in event["text"], event["is_error"]) for event in results] == [
+        *[(True, True)] * 2,
+        *[(False, False)] * 2,
+    ]
     assert not outside.exists()
-    offered = {tool["function"]["name"] for tool in bench.endpoint.requests[0]["tools"]}
-    assert offered == {"file_editor", "finish", "think", "evaluate_kernel", "profile", "read_workload", "job"}
-    assert "taxonomy" not in json.dumps(bench.endpoint.requests)
-    assert bench.left_over() == []
+    # What was refused has written nothing: one edit, one judgement.
+    assert (run.stop, run.turns, run.productive_turns, run.status) == ("turn_limit", 4, 2, "no_correct_kernel")
 
 
-async def test_it_stops_by_itself_at_the_limit_of_model_calls(bench):
-    run = await bench.play(optimisation(bench.files()), turns=2)
-    assert (run.stop, run.turns, run.status) == ("turn_limit", 2, "no_correct_kernel")
+async def test_a_run_that_is_cut_off_leaves_nothing(playing):
+    with serving(endless) as endpoint:
+        await client_runs.check_cancelled(playing.agent(endpoint), playing.out)
 
 
-async def test_a_run_that_is_cut_off_leaves_no_process(bench):
-    with anyio.CancelScope() as scope:
-
-        def progress(text):
-            if text.startswith("evaluate_kernel"):
-                scope.cancel()
-
-        bench.progress = progress
-        await bench.play(endless)
-    assert scope.cancelled_caught
-    assert HOLDING in bench.events("tool_call")[0]["arguments"]["source"]
-    assert bench.left_over() == []
-
-
-async def test_a_refused_key_is_for_a_person_to_mend(bench):
-    run = await bench.play(lambda seen: 401)
+async def test_a_refused_key_is_for_a_person_to_mend(playing):
+    with serving(lambda seen: 401) as endpoint:
+        run = await client_runs.run(playing.agent(endpoint), playing.out)
     assert (run.stop, run.status) == ("misconfigured", "broken")
-    assert "LLMAuthenticationError" in run.error
-    assert bench.holding_key() == [bench.key.folder(bench.out) / "home" / "openhands.stderr"] or not bench.holding_key()
+    assert f"as the script says to [{KEY_VARIABLE}]" in run.error
+    client_runs.check_kept(playing.out)
 
 
-async def test_a_server_that_does_not_start_is_not_the_agents_fault(bench):
-    run = await bench.play(lambda seen: Reply("Nothing to do."), server=("no_such_server.py",))
+async def test_a_server_that_does_not_start_is_not_the_agents_fault(playing, monkeypatch):
+    monkeypatch.setattr(client_runs, "FAKE_SERVER", ["/bin/false"])
+    with serving(lambda seen: Reply("Nothing to do.")) as endpoint:
+        run = await client_runs.run(playing.agent(endpoint), playing.out)
     assert (run.stop, run.status) == ("broken", "broken")
     assert "the MCP server did not start" in run.error
-    assert bench.endpoint.requests == []
+    assert endpoint.requests == []

@@ -29,10 +29,6 @@ class BadTemplate(ValueError):
     """The template is no command line; the message says why and what to write."""
 
 
-class UnknownPlaceholder(BadTemplate):
-    """It asks for something that a run does not have."""
-
-
 class CommandAgent:
     """Starts one program for each run, in the workspace and without a shell; see `event_lines` for what it may tell.
 
@@ -111,7 +107,7 @@ def _words(template: str) -> list[str]:
         for name in _placeholders(word):
             if name not in PLACEHOLDERS:
                 legal = "; ".join(f"{{{known}}} {meaning}" for known, meaning in PLACEHOLDERS.items())
-                raise UnknownPlaceholder(
+                raise BadTemplate(
                     f"the command has {{{name}}}, which no run knows. Known are: {legal}. A brace that stands for "
                     "itself is written twice."
                 )

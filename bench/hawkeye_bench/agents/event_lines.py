@@ -2,6 +2,7 @@
 
     {"kind": "client", "name": "my-agent", "version": "1.2"}
     {"kind": "model", "prompt_tokens": 812, "completion_tokens": 90, "cost_usd": 0.004, "message": ...}
+    {"kind": "usage", "prompt_tokens": 9000, "completion_tokens": 400, "cost_usd": 0.1}
     {"kind": "tool_call", "tool": "evaluate_kernel", "arguments": {"path": "kernel.py"}}
     {"kind": "tool_result", "tool": "evaluate_kernel", "is_error": false, "text": "..."}
     {"kind": "edit", "path": "kernel.py"}
@@ -9,8 +10,9 @@
     {"kind": "stop", "reason": "finished"}
 
 One "model" line for each model call and one "edit" line for each file written count against the budget; what the
-server is asked need not be told, its call log counts. Tokens, cost and message may be missing. The reason of a stop is
-finished, turn_limit, token_limit or cost_limit.
+server is asked need not be told, its call log counts. Tokens, cost and message may be missing; a "usage" line adds those
+that no "model" line has told, for a program that knows only a total. The reason of a stop is finished, turn_limit,
+token_limit or cost_limit.
 
 The exit code says how it ended: 0 as the stop says, by default finished; 75 for lack of something that may come back
 (then the run is repeated later); 78, 126 and 127 for what a person must mend; any other for the agent's own failure.
@@ -44,12 +46,19 @@ class ClientLine(_Line):
     version: str
 
 
-class ModelLine(_Line):
-    kind: Literal["model"]
+class _Used(_Line):
     prompt_tokens: Tokens | None = None
     completion_tokens: Tokens | None = None
     cost_usd: Dollars | None = None
+
+
+class ModelLine(_Used):
+    kind: Literal["model"]
     message: Any = None
+
+
+class UsageLine(_Used):
+    kind: Literal["usage"]
 
 
 class ToolCallLine(_Line):
@@ -80,7 +89,7 @@ class StopLine(_Line):
     reason: Literal["finished", "turn_limit", "token_limit", "cost_limit"]
 
 
-Line = ClientLine | ModelLine | ToolCallLine | ToolResultLine | EditLine | NoteLine | StopLine
+Line = ClientLine | ModelLine | UsageLine | ToolCallLine | ToolResultLine | EditLine | NoteLine | StopLine
 _LINE: TypeAdapter[Line] = TypeAdapter(Annotated[Line, Field(discriminator="kind")])
 
 
@@ -98,9 +107,7 @@ def read(line: str) -> Line:
     return NoteLine(text=f"This line is not counted, for {where} is wrong ({first['msg']}): {text}")
 
 
-async def followed(
-    program: Program, emit: Emit, command: list[str], stderr: Path, hide: Callable[[str], str] = str
-) -> Stop:
+async def followed(program: Program, emit: Emit, command: list[str], stderr: Path, hide: Callable[[str], str]) -> Stop:
     """Tell what the program tells until it ends, and how it ended.
 
     command: as it is to be recorded. stderr: the file that took its stderr. hide: takes secrets out of a text.
