@@ -4,7 +4,8 @@ it.
 
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -27,7 +28,7 @@ from hawkeye_bench.agents import Agent
 from hawkeye_bench.agents.choose import AGENTS, AgentSpec, Misfit, make
 from hawkeye_bench.analysis import choices_for
 from hawkeye_bench.budget import Budget
-from hawkeye_bench.executors import local
+from hawkeye_bench.executors import local, ray
 from hawkeye_bench.exports.command import export
 from hawkeye_bench.order import RunKey, pending
 from hawkeye_bench.preregistration import NotRegistered
@@ -39,6 +40,7 @@ from hawkeye_mcp.conditions import CONDITIONS, HELP
 from hawkeye_mcp.pool import judge_code
 from hawkeye_mcp.versions import versions
 
+EXECUTORS = ("local", "ray")
 _BUDGET = {name: field.default for name, field in Budget.model_fields.items()}
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -88,6 +90,11 @@ def main(
     max_cost_usd: Annotated[float | None, typer.Option(min=0.0001, help="Dollars per run, as the client says.")] = None,
     seed: Annotated[int, typer.Option(help="Of the order of the conditions, drawn for each workload and repeat.")] = 0,
     workers: Annotated[int, typer.Option(min=0, help="Runs at once; 0: as many as cores and memory allow.")] = 0,
+    executor: Annotated[
+        str, typer.Option(help=f"Where runs are done: {', '.join(EXECUTORS)} (a cluster that is up; extra `ray`).")
+    ] = "local",
+    address: Annotated[str, typer.Option(help="For --executor ray: HOST:PORT of its head, or `auto`.")] = "",
+    run_cpus: Annotated[int, typer.Option(min=1, help="For --executor ray: CPUs of each run.")] = ray.CPUS,
     preregister: Annotated[
         bool,
         typer.Option("--preregister", help="Freeze plan and analysis in --out before the first run, with their hash."),
@@ -109,6 +116,12 @@ def main(
     _check("--agent", [agent], AGENTS)
     _check("--condition", conditions, CONDITIONS)
     _check("--tpu", [tpu], TPUS)
+    _check("--executor", [executor], EXECUTORS)
+    if (executor == "ray") != bool(address):
+        raise typer.BadParameter(
+            "a cluster has an address and this machine has none: give both --executor ray and --address, or neither.",
+            param_hint="--address",
+        )
     names = _found(names)
     spec, chosen = _agent(
         agent=agent,
@@ -149,19 +162,35 @@ def main(
         judge=judge_code()[:12],
         cells=runs.cells_hash(),
     )
-    try:
-        with journal.held(folder):
+    with ExitStack() as open_now:
+        try:
+            open_now.enter_context(journal.held(folder))
             if preregister:
                 typer.echo(_register(folder, plan))
             whole = runs.keep_plan(folder, plan)
-            code = _run(plan, whole, spec, chosen, folder, workers or local.slots())
-    except NotRegistered as error:
-        raise typer.BadParameter(str(error), param_hint="--preregister") from None
-    except (PlanDiffers, journal.FolderInUse) as error:
-        raise typer.BadParameter(str(error), param_hint="--out") from None
-    except OSError as error:
-        raise typer.BadParameter(f"cannot write {folder}: {error.strerror}", param_hint="--out") from None
-    raise typer.Exit(code)
+            do, slots = open_now.enter_context(_executor(plan, spec, folder, address, run_cpus))
+        except NotRegistered as error:
+            raise typer.BadParameter(str(error), param_hint="--preregister") from None
+        except ray.ClusterUnusable as error:
+            raise typer.BadParameter(str(error), param_hint="--address") from None
+        except (PlanDiffers, journal.FolderInUse) as error:
+            raise typer.BadParameter(str(error), param_hint="--out") from None
+        except OSError as error:
+            raise typer.BadParameter(f"cannot write {folder}: {error.strerror}", param_hint="--out") from None
+        raise typer.Exit(_run(plan, whole, chosen, folder, do, workers or slots))
+
+
+@contextmanager
+def _executor(
+    plan: Plan, spec: AgentSpec, folder: Path, address: str, run_cpus: int
+) -> Iterator[tuple[schedule.Do, int]]:
+    """What does one run, and how many it can do at once: on this machine, or on the cluster at an address."""
+    if not address:
+        yield local.doing(plan, spec, folder), local.slots()
+        return
+    with ray.connected(address, plan.tpu, run_cpus) as cluster:
+        typer.echo(str(cluster))
+        yield ray.doing(cluster, plan, spec, folder), cluster.slots
 
 
 def _register(folder: Path, plan: Plan) -> str:
@@ -198,7 +227,7 @@ def _found(workloads: list[str]) -> list[str]:
     return found
 
 
-def _run(plan: Plan, whole: Plan, spec: AgentSpec, agent: Agent, folder: Path, slots: int) -> int:
+def _run(plan: Plan, whole: Plan, agent: Agent, folder: Path, do: schedule.Do, slots: int) -> int:
     """Do what is left of the plan, show it, and return the exit code: 1 if a run is still to be repeated.
 
     whole: the plan of everything in the folder, of which a summary is kept there.
@@ -214,7 +243,7 @@ def _run(plan: Plan, whole: Plan, spec: AgentSpec, agent: Agent, folder: Path, s
     broken: dict[RunKey, Run] = {}
     interrupted = False
     try:
-        _with_progress(plan, folder, local.doing(plan, spec, folder), slots, broken, console, len(to_do))
+        _with_progress(plan, folder, do, slots, broken, console, len(to_do))
     except KeyboardInterrupt:
         interrupted = True
     finished, missing = pending(plan, folder)

@@ -6,7 +6,6 @@ import pytest
 from bench_fixtures import plan
 from hawkeye_bench import cli, report, runs
 from hawkeye_bench.agents.builtin import BuiltinOptimiser
-from hawkeye_bench.agents.choose import AgentSpec
 from hawkeye_bench.cli import app
 from hawkeye_bench.runs import Run
 from rich.console import Console
@@ -36,6 +35,9 @@ from hawkeye_mcp.calllog import CellRead
         (["--agent", "codex"], "--agent codex needs --model NAME"),
         (["--agent", "openhands", "--model", "m"], "needs --program PYTHON"),
         (["--agent", "command"], "--agent command needs --command TEMPLATE"),
+        (["--executor", "slurm"], "local, ray"),
+        (["--executor", "ray"], "give both --executor ray and --address"),
+        (["--address", "auto"], "give both --executor ray and --address"),
         (["--max-productive-turns", "0"], "--max-productive-turns"),
         (["--max-cost-usd", "0"], "--max-cost-usd"),
         (["--reps", "0"], "--reps"),
@@ -150,7 +152,7 @@ def test_without_bubblewrap_the_bench_warns_before_it_starts(found, warned, tmp_
     said_before = []
     monkeypatch.setattr(cli, "isolation", lambda: found)
     monkeypatch.setattr(cli, "_with_progress", lambda *_: said_before.append(capsys.readouterr().out))
-    assert cli._run(plan(), plan(), AgentSpec(), BuiltinOptimiser(), tmp_path, 1) == 1  # its run is still to do
+    assert cli._run(plan(), plan(), BuiltinOptimiser(), tmp_path, None, 1) == 1  # its run is still to do
     assert ("a kernel could read the taxonomy under any condition" in said_before[0]) is warned
 
 

@@ -16,7 +16,6 @@ from hawkeye_mcp import calllog, content, workloads
 from hawkeye_mcp.tools.answering import LONGEST_WAIT_S, PATIENT_CLIENTS
 from hawkeye_mcp.versions import versions
 
-
 KEY = RunKey("8p_GEMM", "none", 1)
 
 
@@ -246,9 +245,7 @@ async def test_a_kernel_that_is_not_correct_when_judged_again_does_not_count(tmp
 @pytest.mark.anyio
 async def test_a_server_that_does_not_start_breaks_the_run(tmp_path):
     for command in (["/nonexistent/server"], ["/bin/false"]):
-        run = await driver.run_one(
-            plan(), ScriptedAgent(), tmp_path, KEY, lambda text: None, FakeJudge().open, command
-        )
+        run = await driver.run_one(plan(), ScriptedAgent(), tmp_path, KEY, lambda text: None, FakeJudge().open, command)
         assert (run.status, run.evaluations) == ("broken", 0)
         assert run.error
 
