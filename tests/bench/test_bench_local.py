@@ -137,9 +137,7 @@ def test_a_worker_that_is_killed_is_replaced_and_the_bench_goes_on(tmp_path, ker
     def note(key, run, text):
         problems.append(text)
 
-    anyio.run(
-        partial(schedule.run_all, the_plan, out, do, progress=kill_the_first, on_run=note, sleep=sleep, slots=2)
-    )
+    anyio.run(partial(schedule.run_all, the_plan, out, do, progress=kill_the_first, on_run=note, sleep=sleep, slots=2))
     assert "was ended by signal 9 and left no record" in "".join(problems)
     assert len(problems) == 3
     wait_for_end(killed)

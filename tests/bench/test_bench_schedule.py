@@ -104,9 +104,15 @@ async def test_what_no_repeat_would_mend_ends_the_whole(tmp_path):
 async def test_what_went_on_is_written_down_before_and_after_each_try(tmp_path):
     await carried_out(Doing(tmp_path, {FIRST: ["broken"]}), plan(workloads=[FIRST.workload]), delays_s=(5.0,))
     lines = journal.read(tmp_path)
-    assert [line["event"] for line in lines] == ["opened", "started", "ended", "retry", "started", "ended", "closed"] or (
-        FIRST.condition != "none"
-    )
+    assert [line["event"] for line in lines] == [
+        "opened",
+        "started",
+        "ended",
+        "retry",
+        "started",
+        "ended",
+        "closed",
+    ] or (FIRST.condition != "none")
     assert lines[0]["slots"] == 1
 
 
