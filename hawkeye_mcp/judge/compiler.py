@@ -48,13 +48,14 @@ def compile_artifact(artifact_b64: str, tpu: str) -> dict[str, Any]:
     except (jax.errors.JaxRuntimeError, MosaicError, ValueError, NotImplementedError, TypeError) as error:
         return {"compiler": f"{error}"}
     memory = compiled.memory_analysis()
-    text, unread = "", ""
+    ops: list[hlo.Op] = []
+    unread = ""
     try:
-        text = compiled.as_text()
-    except jax.errors.JaxRuntimeError as error:  # seen on 7x, of programs with copies by its SparseCore
+        ops = hlo.ops(compiled.as_text())
+    except (jax.errors.JaxRuntimeError, hlo.Unreadable) as error:  # the first seen on 7x, of copies by its SparseCore
         unread = f"{error}"[:500]
     return {
-        "ops": [dataclasses.asdict(op) for op in hlo.ops(text)],
+        "ops": [dataclasses.asdict(op) for op in ops],
         "unread": unread,
         "hbm_temp_bytes": int(memory.temp_size_in_bytes),
         "peaks": static_profile.peaks(tpu),

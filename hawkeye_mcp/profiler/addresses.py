@@ -10,7 +10,7 @@ _SCALAR = re.compile(
     rb"\n +%(?:(s\d+)_s\d+ = ([^\n]*)|\d+ = sst \[smem:\[(#allocation\d+_spill)\]\] %(s\d+)_)"
 )  # a scalar and what it is computed from, or a spill slot and what is put there
 _NAMED = re.compile(rb"%(s\d+)_|smem:\[(#allocation\d+_spill)\]")
-_OPERAND = re.compile(rb"inlined_call_operand\.\w+ \[shape: [^;]*?, index: (\d+), kind: (\w+)")
+_OPERAND = re.compile(rb"inlined_call_operand\.\w+ \[shape: [^;]*?, index: (\d{1,9}), kind: (\w+)")
 _ADDRESS = re.compile(rb"/\*(?:hbm|src|dst)=\*/%(s\d+)_")
 _NOTED_DIRECTION = re.compile(rb"/\* (\w+)-to-(\w+) \*/")  # of a "dma.general"
 

@@ -19,10 +19,10 @@ from pathlib import Path
 from hawkeye_mcp.profiler import llo
 
 # Length, instruction's name, the rest up to the next record (a transfer's has several lines).
-_RECORD = re.compile(rb"\nLength to end: (\d+), (?:%\S+ = )?([a-z_]\S*)([^\n]*(?:\n(?!Length to end: )[^\n]*)*)")
-_GRANULES = re.compile(rb"size_in_granules=\*/(\d+)")
+_RECORD = re.compile(rb"\nLength to end: (\d{1,18}), (?:%\S+ = )?([a-z_]\S*)([^\n]*(?:\n(?!Length to end: )[^\n]*)*)")
+_GRANULES = re.compile(rb"size_in_granules=\*/(\d{1,18})\b")
 _SPILL = re.compile(rb"\[(vmem|smem):\[#allocation\d+_spill\]")
-_LOCATION = re.compile(rb'loc\("([^"]*)":(\d+):')
+_LOCATION = re.compile(rb'loc\("([^"]*)":(\d{1,9}):')
 _SEPARATOR = b"\nLength to end: "
 
 # A line of the kernel file, from 1, or what the compiler adds.
@@ -143,7 +143,8 @@ def _land(flying: list[tuple[str, int, int]], stalls: Counter[str]) -> None:
         waited, size = sum(stall for _, _, stall in alike), sum(size for _, size, _ in alike)
         given = 0
         for name, part, _ in sorted(alike, key=lambda item: item[1])[:-1]:
-            stalls[name] += (share := waited * part // size)
+            # what only the run decides may be noted as nothing at all
+            stalls[name] += (share := waited * part // size if size else 0)
             given += share
         stalls[max(alike, key=lambda item: item[1])[0]] += waited - given
     flying.clear()

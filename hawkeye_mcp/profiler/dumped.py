@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 _NAME = re.compile(r'hlo_op_name: "([^"]+)"')
-_CYCLES = re.compile(r"estimated_cycles: (\d+)")
+_CYCLES = re.compile(r"estimated_cycles: (\d{1,18})\b")
 
 
 def estimates(folder: Path) -> dict[str, int]:

@@ -13,6 +13,7 @@ from hawkeye_mcp.profiler.hlo_text import Computations, Line, arrays
 
 _WINDOW = re.compile(r"window=\{([^}]*)\}")
 _LABELS = re.compile(r"dim_labels=(\w+)_(\w+)->(\w+)")
+_MOST_TAPS = 1 << 20  # each is looked at; no array of a chip's memory has a dimension that is a window of more
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,8 @@ def _meetings(
     *, result: int, kernel: int, operand: int, stride: int, before: int, spread: int, kernel_spread: int
 ) -> int:
     """Pairs of an output and a kernel position along one dimension that meet an element of the operand."""
+    if kernel > _MOST_TAPS:
+        raise ValueError(f"a window of {kernel} positions")
     last = (operand - 1) * spread
     shared = math.gcd(stride, spread)
     period = spread // shared  # every so many outputs meet an element, the others a hole

@@ -68,10 +68,21 @@ _TRANSCENDENTAL = {
 _IRREGULAR = {"gather", "scatter", "sort", "select-and-scatter", "async-update"}
 
 
+class Unreadable(ValueError):
+    """The text is no optimised HLO as this reader knows it; it says what it stumbled over."""
+
+
 def ops(text: str) -> list[Op]:
-    """The operations with a cost of the entry computation, loops and calls unfolded."""
-    computations, entry = parse(text)
-    return list(_walk(computations, entry, 1))
+    """The operations with a cost of the entry computation, loops and calls unfolded.
+
+    Raises:
+        Unreadable: it is not written as libtpu writes it.
+    """
+    try:
+        computations, entry = parse(text)
+        return list(_walk(computations, entry, 1))
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise Unreadable(f"the HLO is not as expected: {type(error).__name__}: {error}"[:500]) from error
 
 
 def _walk(computations: Computations, name: str, times: int) -> Iterator[Op]:

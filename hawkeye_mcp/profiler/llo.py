@@ -18,7 +18,7 @@ GRANULE_BYTES = 32  # of HBM, in which the dump gives the size of a transfer
 # A slot: its instruction's name, and whether it moves a vector register to or from a spill slot of VMEM.
 _SLOT = re.compile(rb"\n +(?:%\S+ = )?([a-z_]\S*)((?: \[vmem:\[#allocation\d+_spill\])?)")
 _TRANSFER = re.compile(rb"\n +(?:%\S+ = )?(dma\.(?!done)[a-z]\S* [^\n]*)")
-_GRANULES = re.compile(rb"size_in_granules=\*/(\d+)")
+_GRANULES = re.compile(rb"size_in_granules=\*/(\d{1,18})\b")
 _BRANCH = re.compile(rb"\n +(?:%\S+ = )?sbr\S* [^\n]*target = \$(\w+)")
 
 # The first prefix that fits names the counter; vector instructions beyond these are VALU work, the rest is scalar.

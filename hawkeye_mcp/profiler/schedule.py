@@ -16,15 +16,15 @@ _DELAY_SLOTS = 4  # bundles after a jump that still run, as the dumps show
 _BUNDLE = re.compile(rb"^ +(?:0x)?([0-9a-f]+) +(?:[A-Z]{2})?: ")
 _STARTS = re.compile(rb"[Ss]tart(?:/End empty)? region (\d+)")
 _JUMP = re.compile(rb"sbr\.rel [^;]*target = \$region(\d+)")
-_LOCATION = re.compile(rb'loc\("([^"]*)":(\d+):')
+_LOCATION = re.compile(rb'loc\("([^"]*)":(\d{1,9}):')
 _LONG = {  # instructions that keep their unit for several cycles, which the table of slots counts
     "mxu_matmuls": re.compile(rb" = vmatmul"),
     "mxu_pushes": re.compile(rb" = vmatp(?:ush|rep)"),
     "xlu_ops": re.compile(rb" = v(?!pop)\S*\.xlu\d"),
 }
 BUSY_COLUMNS = {"mxu_matmuls": "MATMUL", "mxu_pushes": "MATPUSH", "xlu_ops": "XLU"}
-_REGISTER = re.compile(rb"%v\d+_v(\d+)")
-_PRESSURE = re.compile(rb"Register pressure for vregs is (\d+)")
+_REGISTER = re.compile(rb"%v\d+_v(\d{1,9})\b")
+_PRESSURE = re.compile(rb"Register pressure for vregs is (\d{1,9})\b")
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,12 @@ def test_every_cycle_is_issue_or_a_stall_with_a_cause():
     assert walk.issued + sum(walk.stalls.values()) == walk.cycles
 
 
+def test_transfers_whose_sizes_are_noted_as_nothing_still_account_for_their_cycles():
+    walk = walked(DUMP.replace(b"*/300", b"*/0").replace(b"*/100", b"*/0"))
+    assert walk.stalls["DMA read of small"] == 12
+    assert walk.issued + sum(walk.stalls.values()) == walk.cycles
+
+
 def test_every_cycle_has_a_place():
     walk = walked()
     assert walk.places == {7: 1, 9: 8, SPILLS: 1, PIPELINE: 1 + 13 + 2 + 9 + 1 + 1, OTHER: 1 + 2}

@@ -103,3 +103,9 @@ def test_meetings_are_those_that_counting_finds():
             kernel_spread=kernel_spread,
         )  # fmt: skip
         assert found == expected
+
+
+def test_a_window_beyond_any_array_is_refused_rather_than_walked():
+    shape = {"result": 1, "operand": 1, "stride": 1, "before": 0, "spread": 1, "kernel_spread": 1}
+    with pytest.raises(ValueError, match="window of 2000000000 positions"):
+        _meetings(kernel=2_000_000_000, **shape)

@@ -1,4 +1,6 @@
-from hawkeye_mcp.profiler.hlo import ops
+import pytest
+
+from hawkeye_mcp.profiler.hlo import Unreadable, ops
 
 TEXT = """HloModule jit_f, is_scheduled=true
 
@@ -126,3 +128,17 @@ def test_a_fusion_is_named_after_the_most_demanding_work_in_it():
     assert _sort_of(f"%e = {row} rsqrt(%p)", f"ROOT %m = {whole} multiply(%p, %e)") == "elementwise", "of rows alone"
     assert _sort_of(f"%e = {whole} exponential(%p)", f"ROOT %r = {row} reduce(%e)") == "reduction"
     assert _sort_of(f"%g = {row} gather(%p)", f"ROOT %r = {row} reduce(%g)") == "irregular"
+
+
+@pytest.mark.parametrize(
+    ("there", "instead"),
+    [
+        ('"estimated_cycles":"1234"', '"estimated_cycles":"many"'),
+        ('"bundle_analysis_data":{"estimated_cycles":"999"}', '"bundle_analysis_data":[]'),
+        ("condition=%cond, body=%body, backend", "condition=%cond, body=%main, backend"),
+    ],
+)
+def test_text_that_is_written_otherwise_is_refused_as_a_whole(there, instead):
+    assert there in TEXT
+    with pytest.raises(Unreadable, match="not as expected"):
+        ops(TEXT.replace(there, instead))

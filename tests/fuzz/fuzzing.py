@@ -1,0 +1,59 @@
+"""Feeding a parser: how often, and what it may take."""
+
+import signal
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+# A parameter of every test here. The few are of the default suite; the thousands are the same and more.
+EXAMPLES = [pytest.param(30, id="few"), pytest.param(3_000, id="thousands", marks=pytest.mark.slow)]
+# Of processor time; the slowest input takes a hundredth. It ends a parser that hangs and is no measurement.
+_HANGS_S = 20
+_MOST_BYTES = 64 << 20
+
+
+class Hangs(BaseException):
+    """Not an Exception, so that no parser takes it for a fault of its input."""
+
+
+def fuzz(strategy: st.SearchStrategy[Any], feed: Callable[[Any], object], examples: int) -> None:
+    """Feed the parser; what it raises, beyond what `feed` expects, fails with the smallest input that does it."""
+
+    @settings(
+        max_examples=examples,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def one(value: Any) -> None:
+        with bounded():
+            feed(value)
+
+    one()
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """Ends what runs on and on; afterwards what was done must not have held more memory than a parser needs."""
+
+    def stop(number: int, frame: object) -> None:
+        raise Hangs(f"still parsing after {_HANGS_S} s of processor time")
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, _HANGS_S)
+    tracemalloc.start()
+    try:
+        yield
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+    assert peak < _MOST_BYTES, f"parsing took {peak} bytes of memory"
