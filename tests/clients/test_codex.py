@@ -74,6 +74,8 @@ async def test_what_lies_outside_the_workspace_is_out_of_reach(tmp_path, program
         patch("*** Update File: ../../../secret.txt", "@@", "-the hidden answer", "+x"),
         patch(f"*** Update File: {secret}", "@@", "-not the line", "+x"),
         Reply("I look.", "list_mcp_resources"),
+        Reply("I read.", "read_mcp_resource", {"server": "hawkeye", "uri": "workload://8p_GEMM"}),
+        Reply("I ask.", "request_user_input", {"questions": [{"id": "a", "header": "b", "question": "May I?"}]}),
     ]
 
     def script(seen):
@@ -82,7 +84,9 @@ async def test_what_lies_outside_the_workspace_is_out_of_reach(tmp_path, program
     out = tmp_path / "out"
     with serving(script) as endpoint:
         found = await client_runs.run(Codex(UNKNOWN, endpoint.base_url, KEY_VARIABLE, program), out)
-    assert (found.status, found.stop, found.productive_turns, found.turns) == ("no_kernel", "finished", 0, 5)
+    assert (found.status, found.stop, found.productive_turns, found.turns) == ("no_kernel", "finished", 0, 7)
+    tools = [event["tool"] for event in transcript(folder(out)) if event["kind"] == "tool_result"]
+    assert tools == ["list_mcp_resources", "read_mcp_resource"]
     assert not (tmp_path / "new.txt").exists()
     assert secret.read_text() == "the hidden answer\n"
 

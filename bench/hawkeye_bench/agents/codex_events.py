@@ -184,8 +184,13 @@ class Reading:
         if not completed:
             return
         failed = item.status != "completed" or item.error is not None
+        if item.type == "file_change" and failed:
+            # A patch that is wrong, or for a file elsewhere, is refused before it becomes an item.
+            raise AgentMisconfigured(
+                "Codex could not write in the workspace, so its sandbox does not work on this machine; see codex.stderr."
+            )
         self._emit("tool_result", {"tool": tool, "is_error": failed, "text": _text(item)})
-        if item.type == "file_change" and not failed:
+        if item.type == "file_change":
             for change in item.changes:
                 self._emit("edit", {"path": self._relative(change.path)})
 
