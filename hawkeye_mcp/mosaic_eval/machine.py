@@ -39,7 +39,7 @@ class Machine:
     exact: bool
     grid: tuple[int, ...] = ()
     semaphores: Semaphores = field(default_factory=Semaphores)
-    steps_left: int = MOST_STEPS
+    steps_left: int = field(default_factory=lambda: MOST_STEPS)
     open_calls: list[str] = field(default_factory=list)  # functions whose translation led here
 
     def spend(self, steps: int) -> None:
