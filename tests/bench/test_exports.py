@@ -89,6 +89,19 @@ def test_runs_have_every_field_of_their_record_as_one_value(folder):
     assert "[" not in text
 
 
+def test_what_a_run_spent_is_what_its_transcript_says(folder):
+    """As `report --json` has it, which the curves are made from too."""
+    kept = runs.folder(folder, "w0", "none", 1)
+    lines = [
+        {"time": "2026-11-30T12:00:01", "kind": "edit", "path": "k.py"},
+        {"time": "2026-11-30T12:00:02", "kind": "model", "prompt_tokens": 70, "completion_tokens": 5, "cost_usd": 0.25},
+    ]
+    (kept / "transcript.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found, records = read(folder)
+    row = rows(tables.csv_files(found, records)["runs.csv"])[0]
+    assert (row["productive_turns"], row["tokens"], row["cost_usd"]) == ("1", "75", "0.25")
+
+
 def test_pairs_have_a_ratio_for_each_rule_and_those_in_none_say_why(tmp_path):
     later = run("w2", "taxonomy", 1, speedup=1.0)
     found, records = read(keep(tmp_path / "runs", [*RUNS, later]))
@@ -216,6 +229,17 @@ def test_a_foreign_file_stops_an_export_before_it_writes_anything(folder, tmp_pa
     (target / "success.csv").unlink()
     (target / files.RECORD).write_text("{}")
     assert "no record of an export" in export(folder, target).output
+
+
+def test_two_formats_share_a_folder_and_each_can_be_repeated(folder, tmp_path):
+    target = tmp_path / "out"
+    for to in ("csv", "markdown", "csv"):
+        assert export(folder, target, "--to", to).exit_code == 0
+    # As its own, although the last export was of the other format.
+    record = runs.folder(folder, "w0", "none", 1) / "run.json"
+    record.write_text(RUNS[0].model_copy(update={"speedup": 2.5}).model_dump_json())
+    again = export(folder, target, "--to", "markdown")
+    assert again.exit_code == 0, again.output
 
 
 def test_an_export_that_was_cut_off_is_completed(folder, tmp_path):

@@ -161,6 +161,19 @@ def test_a_transcript_gives_what_was_said_and_each_call_with_its_answer(folder):
     assert "result" not in last and last["metadata"] == {"answered": False}
 
 
+def test_results_answer_the_calls_of_their_tool_in_order(tmp_path):
+    lines = [
+        {"kind": "tool_call", "tool": "job", "arguments": {"job_id": "1"}},
+        {"kind": "tool_call", "tool": "job", "arguments": {"job_id": "2"}},
+        {"kind": "tool_result", "tool": "job", "text": "one"},
+        {"kind": "tool_result", "tool": "job", "text": "two"},
+    ]
+    path = tmp_path / "transcript.jsonl"
+    path.write_text("".join(json.dumps({"time": STARTED} | line) + "\n" for line in lines) + '{"time": "cut o')
+    calls = inspect_transcript.read(path, STARTED).events
+    assert [(one["arguments"]["job_id"], one["result"]) for one in calls] == [("1", "one"), ("2", "two")]
+
+
 def test_a_run_without_a_transcript_says_that_its_prompt_is_unknown(folder):
     (folder / "w0/none/1/transcript.jsonl").unlink()
     sample = samples(logs(folder)["none"])["w0", 1]
