@@ -147,6 +147,16 @@ async def test_how_it_ended_decides_who_is_to_blame(task, monkeypatch, template,
 
 
 @pytest.mark.anyio
+async def test_a_secret_is_in_nothing_that_is_kept(task, monkeypatch):
+    monkeypatch.setenv("THE_KEY", KEY)
+    _, events = await heard(f"echo --key={KEY}", task, pass_env=("THE_KEY",))
+    assert events == [
+        ("client", {"name": "echo", "version": "", "command": ["echo", "--key=[THE_KEY]"]}),
+        ("note", {"text": "--key=[THE_KEY]"}),
+    ]
+
+
+@pytest.mark.anyio
 async def test_a_stop_may_be_told(task):
     lines = '{"kind": "stop", "reason": "turn_limit"}'
     assert (await heard(f"echo {shlex.quote(lines.replace('{', '{{').replace('}', '}}'))}", task))[0] == "turn_limit"
