@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo test test-slow check benchmark clean
+.PHONY: setup demo test test-slow test-clients check benchmark clean
 setup: $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml
@@ -24,6 +24,22 @@ test: setup
 # Full-size checks that would make the suite too long.
 test-slow: setup
 	$(BIN)/python -m pytest -m slow
+
+# Against the programs of others, of the versions that the adapters were written for. What cannot be installed here is
+# left out, and its tests say so. About 3 GB.
+CLIENTS := .clients
+NEWER_PYTHON ?= python3.12
+test-clients: setup $(CLIENTS)/.installed
+	$(BIN)/python -m pytest -m clients
+
+$(CLIENTS)/.installed: Makefile
+	mkdir -p $(CLIENTS)
+	-npm install --prefix $(CLIENTS) --no-audit --no-fund @anthropic-ai/claude-code@2.1.332 @openai/codex@0.171.0 \
+	  @google/gemini-cli@0.61.0 node@22
+	-$(NEWER_PYTHON) -m venv $(CLIENTS)/openhands && \
+	  $(CLIENTS)/openhands/bin/pip install --quiet openhands-sdk==1.58.2 openhands-tools==1.58.2
+	-$(PYTHON) -m venv $(CLIENTS)/inspect && $(CLIENTS)/inspect/bin/pip install --quiet inspect_ai==0.3.285
+	touch $@
 
 check: setup
 	$(BIN)/ruff check .
