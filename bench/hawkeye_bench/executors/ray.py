@@ -207,12 +207,12 @@ async def _follow(ray: Any, stream: Any, progress: Progress) -> tuple[str, Any]:
             last = message
             if isinstance(last, node.Said):
                 progress(last.text)
-    except anyio.get_cancelled_exc_class():
+    except ray.exceptions.RayError as error:
+        raise WorkerLost(_reason(ray, error, where or "a machine of the cluster")) from error
+    except BaseException:  # cancelled, above all
         with anyio.CancelScope(shield=True):
             await _stop(ray, stream)
         raise
-    except ray.exceptions.RayError as error:
-        raise WorkerLost(_reason(ray, error, where or "a machine of the cluster")) from error
     return where, last
 
 
