@@ -80,7 +80,7 @@ def test_the_rule_for_failures_is_where_the_mark_of_a_failure_stands():
     runs = [run("w0", "taxonomy", speedup=4.0), run("w0", "none", speedup=0.25)]
     runs += [run("w1", "taxonomy", status="no_kernel"), run("w1", "none", speedup=2.0)]
     series = Series.of(["none", "taxonomy"], Choices())
-    (figure,) = figures_effect.per_workload(runs, Choices(), 0.25, series, "")
+    (figure,) = figures_effect.per_workload(runs, Choices(), 0.25, series)
     cross = re.search(r'<path d="M([\d.]+) [^"]*" class="s1 cross">', figure.wide)
     one = re.search(r'<line x1="([\d.]+)"[^>]*class="one">', figure.wide)
     assert float(cross[1]) + 4 == pytest.approx(float(one[1]), abs=0.2)

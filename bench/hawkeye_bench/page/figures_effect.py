@@ -94,7 +94,7 @@ def dumbbells(pairs: Sequence[Pair], choices: Choices, penalty: float, source: S
     return sorted(found.values(), key=lambda one: one.mean(choices.control) / one.mean(choices.treatment))
 
 
-def per_workload(runs: Iterable[Run], choices: Choices, penalty: float, series: Series, caveat: str) -> list[Figure]:
+def per_workload(runs: Iterable[Run], choices: Choices, penalty: float, series: Series) -> list[Figure]:
     """One figure for each source of which there are pairs."""
     pairs, _ = pairing.pair_up(runs, choices.treatment, choices.control)
     found = []
@@ -116,7 +116,7 @@ def per_workload(runs: Iterable[Run], choices: Choices, penalty: float, series: 
                 title=f"Speedup over XLA under {choices.treatment} and {choices.control}, workload by workload",
                 says=f"Speedup over XLA, no unit, log scale, {source}, of each best kernel judged again; geometric means of "
                 f"{words.many(repeats, 'pair')} on {words.many(len(rows), 'workload')}, largest ratio first. "
-                f"At the right the ratio.{' ' + caveat if caveat else ''}",
+                "At the right the ratio.",
                 wide=_dumbbells(rows, choices, penalty, series, WIDE),
                 narrow=_dumbbells(rows, choices, penalty, series, NARROW),
                 legend=series.legend(both, *extra),
@@ -143,9 +143,10 @@ def _dumbbells(shown: Sequence[Dumbbell], choices: Choices, penalty: float, seri
                 else:
                     title = f"{one.workload}, {name}: one run, {words.ratio(value)}"
                     parts.append(charts.marker(series[name], x(value), y, 2.5, "dot", title))
-            parts.append(
-                charts.marker(series[name], x(mean), y, 5.5, "mark", f"{one.workload}, {name}: {words.ratio(mean)}")
-            )
+            # The one below is larger, so that it is seen where both are the same.
+            size = 6.5 if name == choices.control else 4.5
+            title = f"{one.workload}, {name}: {words.ratio(mean)}"
+            parts.append(charts.marker(series[name], x(mean), y, size, "mark", title))
         parts.append(rows.at_right(place, words.ratio(means[choices.treatment] / means[choices.control])))
     return rows.drawn(f"Speedups of {len(shown)} workloads under two conditions", parts)
 

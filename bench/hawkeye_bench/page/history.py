@@ -108,8 +108,7 @@ def cut(text: str, longest: int = LONGEST_TEXT) -> str:
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
-    found = calllog.read(path) if path.exists() else []
-    return [line for line in found if isinstance(line, dict)]
+    return calllog.read(path) if path.exists() else []
 
 
 def _is_text(line: dict[str, Any]) -> bool:

@@ -59,7 +59,6 @@ def page(out: Path, found: Results, runs: Sequence[Run], points: Mapping[int, li
     pages, brief = _run_pages(out, found, runs, histories, keys, series)
     script, style = _asset("page.js"), _asset("page.css")
     percent = f"{found.choices.confidence:.0%}"
-    caveat = " ".join(caveats(runs))
     gained = readings.gains(runs, found.choices, found.penalised_score)
     placed, roof = _roofline(found, runs, histories)
     return (
@@ -80,7 +79,7 @@ def page(out: Path, found: Results, runs: Sequence[Run], points: Mapping[int, li
             clients=list(dict.fromkeys(f"{run.client.name} {run.client.version}" for run in runs if run.client)),
             counted=COUNTED,
             forest=figures_effect.forest(found.comparisons[0], percent),
-            dumbbells=figures_effect.per_workload(runs, found.choices, found.penalised_score, series, caveat),
+            dumbbells=figures_effect.per_workload(runs, found.choices, found.penalised_score, series),
             fast_p=figures_effect.fast_p(
                 found.fast_p, series, percent, {name: one.runs for name, one in found.success.items()}
             ),
@@ -206,6 +205,7 @@ def run_page(
             figure_of_run=figures_runs.one_run(run, one.steps, series),
             earlier=earlier,
             later=later,
+            caveats=caveats([run]),
         )
     )
 
