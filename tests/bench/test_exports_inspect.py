@@ -30,7 +30,7 @@ TRANSCRIPT = [
         "arguments": {"path": "k"},
     },
     {"time": "2026-11-30T12:00:04.000+00:00", "kind": "tool_call", "tool": "read_workload", "arguments": {}},
-    {"time": "2026-11-30T12:00:05.000+00:00", "kind": "tool_result", "tool": "read_workload", "text": "# w0"},
+    {"time": "2026-11-30T12:00:05.000+00:00", "kind": "tool_result", "tool": "read_workload", "text": "# w0 \ud83d"},
     {
         "time": "2026-11-30T12:00:06.500+00:00",
         "kind": "tool_result",
@@ -106,6 +106,11 @@ def test_scores_are_of_runs_that_count_and_whose_time_is_known(folder):
     assert (correct["scored_samples"], correct["unscored_samples"]) == (2, 1)
 
 
+def test_what_is_no_text_is_replaced(folder):
+    messages = samples(logs(folder)["none"])["w0", 1]["messages"]
+    assert messages[2]["content"] == "# w0 ?"
+
+
 def test_a_condition_that_is_not_complete_is_not_called_so(folder):
     found = logs(folder)
     assert (found["none"]["status"], found["taxonomy"]["status"]) == ("success", "started")
@@ -145,7 +150,7 @@ def test_a_transcript_gives_what_was_said_and_each_call_with_its_answer(folder):
     assert [(one["role"], one["content"]) for one in found.messages] == [
         ("user", "Make it fast."),
         ("assistant", "I shall."),
-        ("tool", "# w0"),
+        ("tool", "# w0 \ud83d"),
         ("tool", "no such file"),
     ]
     model, first, other, last = found.events
@@ -157,7 +162,7 @@ def test_a_transcript_gives_what_was_said_and_each_call_with_its_answer(folder):
     )
     assert (first["working_start"], first["completed"]) == (3.0, "2026-11-30T12:00:06.500+00:00")
     assert first["error"] == {"type": "unknown", "message": "no such file"}
-    assert (other["result"], other["error"]) == ("# w0", None)
+    assert (other["result"], other["error"]) == ("# w0 \ud83d", None)
     assert "result" not in last and last["metadata"] == {"answered": False}
 
 

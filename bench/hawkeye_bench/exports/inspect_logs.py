@@ -51,7 +51,9 @@ def logs(out: Path, found: Results, runs: Sequence[Run]) -> dict[str, str]:
         # The name as Inspect itself makes it, by which its lists know a log.
         stamp = log["eval"]["created"].replace(":", "-")
         name = f"{stamp}_{log['eval']['task']}_{log['eval']['task_id']}.json"
-        texts[name] = json.dumps(log, indent=1, ensure_ascii=False) + "\n"
+        # Half of a pair of surrogates, which a program may print, is no text in UTF-8 and no JSON for Inspect.
+        whole = json.dumps(log, indent=1, ensure_ascii=False).encode("utf-8", "replace")
+        texts[name] = whole.decode("utf-8") + "\n"
     return texts
 
 

@@ -2,11 +2,12 @@
 
 import json
 from collections import deque
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from hawkeye_mcp import calllog
 
 Json = dict[str, Any]
 
@@ -78,10 +79,5 @@ def _seconds(start: str, end: str) -> float:
 
 
 def _lines(path: Path) -> list[Json]:
-    found = []
-    for text in path.read_bytes().split(b"\n") if path.exists() else []:
-        with suppress(ValueError):
-            line = json.loads(text)
-            if isinstance(line, dict) and isinstance(line.get("time"), str) and isinstance(line.get("kind"), str):
-                found.append(line)
-    return found
+    lines = calllog.objects(path.read_bytes()) if path.exists() else []
+    return [line for line in lines if isinstance(line.get("time"), str) and isinstance(line.get("kind"), str)]
