@@ -32,7 +32,7 @@ from hawkeye_mcp.jobs import Jobs
 from hawkeye_mcp.judging import Judge, JudgeFactory, JudgeHolder
 from hawkeye_mcp.pool import Pool
 from hawkeye_mcp.submissions import App, Settings
-from hawkeye_mcp.tools import evaluate_kernel, job, kernel_pool, profile, read_workload, resources
+from hawkeye_mcp.tools import evaluate_kernel, job, kernel_pool, profile, read_workload, resources, sanitize
 from hawkeye_mcp.tools.arguments import FlatTool
 
 logger = logging.getLogger(__name__)
@@ -61,6 +61,7 @@ def _read_taxonomy_cell(settings: Settings) -> FlatTool:
 _TOOLS: dict[str, Callable[[Settings], FlatTool]] = {
     "evaluate_kernel": evaluate_kernel.build,
     "profile": profile.build,
+    "sanitize": sanitize.build,
     "read_workload": read_workload.build,
     "read_taxonomy_cell": _read_taxonomy_cell,
     "kernel_pool": kernel_pool.build,

@@ -79,7 +79,7 @@ ADVICE: dict[Kind, Advice] = {
         "Put a wait between the two, or give each its own buffer slot.",
     ),
     "input_written": Advice(
-        "dma",
+        "out_of_bounds",
         "The caller's array, or the pipeline's window on it, changes under whoever reads it next.",
         "Write to a scratch or to an output; declare input_output_aliases where the input is meant to be replaced.",
     ),

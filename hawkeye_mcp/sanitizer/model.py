@@ -34,7 +34,7 @@ Check = Literal[
     "seeds",
     "two_cores",
 ]
-CHECKS: tuple[str, ...] = get_args(Check)
+CHECKS: tuple[Check, ...] = get_args(Check)
 
 # How a check is made; each setting that runs the kernel has a process of its own.
 Setting = Literal["static", "one_core", "two_cores"]

@@ -25,7 +25,7 @@ RUN_S = 120.0
 _DRAW_S = 120.0
 _MOST_FINDINGS = 50
 _MESSAGE = 400
-SETTING: dict[Check, Setting] = {check: "one_core" for check in CHECKS} | {"static": "static", "two_cores": "two_cores"}  # type: ignore[misc,dict-item]
+ALONE: dict[Check, Setting] = {"static": "static", "two_cores": "two_cores"}
 
 Signature = Sequence[tuple[Sequence[int], str]]
 
@@ -71,8 +71,7 @@ class Sanitizer:
         progress("draw")
         inputs: list[dict[str, Any]] = []
         if wanted != ["static"]:
-            reply = await self._verifier.call("public_inputs", _DRAW_S, workload=workload.reference)
-            inputs = reply["inputs"]
+            inputs = await self.draw(workload)
         drawn_s = time.monotonic() - start
         seen = await self.examine(source, workload.shapes(workload.inputs, "full"), inputs, tpu, wanted, progress)
         if only:
@@ -92,6 +91,16 @@ class Sanitizer:
             isolation=isolation.isolation(),
             stages_s=stages,
         )
+
+    async def draw(self, workload: Workload) -> list[dict[str, Any]]:
+        """The workload's inputs at its check size, of a public seed, as `examine` takes them."""
+        reply = await self._verifier.call("public_inputs", _DRAW_S, workload=workload.reference)
+        inputs: list[dict[str, Any]] = reply["inputs"]
+        return inputs
+
+    def warm(self, tpu: str) -> None:
+        """Start the next sandbox for this chip now."""
+        self._sandboxes.refill(CHIPS[tpu])
 
     async def examine(
         self,
@@ -142,16 +151,20 @@ class Sanitizer:
         if ended.reply is None:
             reason = _clean(f"{ended.why} {ended.stderr_tail[-300:]}")
             for check in CHECKS:
-                if SETTING[check] in settings and check not in seen.checks:  # type: ignore[index,comparison-overlap]
-                    seen.not_checked.append(NotChecked(check=check, reason=reason))  # type: ignore[arg-type]
+                if setting_of(check) in settings and check not in seen.checks:
+                    seen.not_checked.append(NotChecked(check=check, reason=reason))
             return False
         _take(ended.reply, source, settings, seen, tpu)
         return True
 
 
+def setting_of(check: Check) -> Setting:
+    return ALONE.get(check, "one_core")
+
+
 def _settings(only: Check | None, tpu: str) -> list[Setting]:
     if only:
-        return [SETTING[only]]
+        return [setting_of(only)]
     return ["static", "one_core", "two_cores"] if tpu in TWO_CORES else ["static", "one_core"]
 
 
@@ -171,9 +184,9 @@ def _take(reply: dict[str, Any], source: str, settings: Sequence[Setting], seen:
                     advice=advice.advice,
                 )
             )
-    allowed = [check for check in CHECKS if SETTING[check] in settings]  # type: ignore[index]
+    allowed = [check for check in CHECKS if setting_of(check) in settings]
     ran = _list(reply.get("ran"))[:100]
-    seen.checks += [check for check in allowed if check in ran and check not in seen.checks]  # type: ignore[misc]
+    seen.checks += [check for check in allowed if check in ran and check not in seen.checks]
     for raw in _list(reply.get("not_checked"))[:100]:
         if isinstance(raw, dict) and raw.get("check") in CHECKS:
             seen.not_checked.append(NotChecked(check=raw["check"], reason=_clean(raw.get("reason"))))
@@ -217,7 +230,7 @@ def _unique(findings: list[Finding]) -> list[Finding]:
 
 
 def _narrow(seen: Seen, only: Check) -> None:
-    if SETTING[only] == "one_core":
+    if setting_of(only) == "one_core":
         kinds = {kind for kind, advice in ADVICE.items() if advice.check == only}
         if only in ("seeds", "parallel"):
             kinds = {"parallel_carry"}
@@ -234,7 +247,11 @@ def _outcome(seen: Seen) -> tuple[Any, str, str]:
         text = f"{count} finding{'s' if count > 1 else ''}. Each is wrong on a TPU, whatever an interpreter shows."
         return "findings", text, "Mend the first finding, then sanitize again."
     if not seen.checks:
-        return "failed", "No check could run; not_checked says why.", "Make the kernel smaller or simpler, then try again."
+        return (
+            "failed",
+            "No check could run; not_checked says why.",
+            "Make the kernel smaller or simpler, then try again.",
+        )
     text = f"Silent: {len(seen.checks)} checks found nothing."
     return "silent", text, "Evaluate it: the sanitizer does not compare results with the reference."
 

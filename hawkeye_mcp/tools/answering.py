@@ -2,6 +2,7 @@
 
 import base64
 import math
+from typing import cast
 
 from anyio.to_thread import run_sync
 from mcp.server.mcpserver.context import Context
@@ -13,7 +14,7 @@ from hawkeye_mcp.evaluation import Evaluation
 from hawkeye_mcp.jobs import Job, UnknownJob
 from hawkeye_mcp.profile import Profile
 from hawkeye_mcp.submissions import App
-from hawkeye_mcp.tools import profile_report, reports
+from hawkeye_mcp.tools import profile_report, reports, sanitize_report
 
 DEFAULT_WAIT_S = 45.0
 # Many clients give a call 60 s, and progress does not extend that.
@@ -99,6 +100,8 @@ def earlier_profile(app: App, job_id: str, workload: str, tpu: str) -> Profile |
 def report(app: App, job: Job[Evaluation | Profile]) -> reports.Report:
     """The job as it stands now."""
     condition = app.settings.condition
+    if job.kind == "sanitize":
+        return cast("reports.Report", sanitize_report.of_job(job, _unfinished(job)))
     if isinstance(job.result, Evaluation):
         return reports.of_evaluation(
             job.result, condition, job_id=job.id, cached=False, evaluations_left=app.evaluations_left()

@@ -5,6 +5,7 @@ blame needs; "two_cores" splits the parallel axes between two cores that race fo
 """
 
 import base64
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -16,9 +17,12 @@ from jax._src.core import jaxpr_as_fun
 from jax._src.pallas.mosaic.interpret import interpret_pallas_call as interpreter
 from jax._src.pallas.mosaic.interpret.params import InterpretParams
 
-from inside import static, watch
+from . import static, watch
 
 SEEDS = (1, 2, 3)
+# Programs run a few times, so they are compiled fast; and what multiplies garbage by zero must stay garbage, which
+# XLA's algebraic simplifier does not promise.
+_OPTIONS = {"xla_backend_optimization_level": 0, "xla_disable_hlo_passes": "algsimp"}
 _MOST_SITES = 24
 _KINDS = {
     watch.FRESH: "uninitialised_read",
@@ -67,16 +71,14 @@ def full_size(closed: Any, file: str, report: Report) -> None:
     report.seconds["static"] = round(time.monotonic() - start, 3)
 
 
-def run_one_core(
-    closed: Any, inputs: list[Any], file: str, report: Report, interpreted: Callable[[Any, Any], Any], quick: bool
-) -> None:
-    """quick: without the orders of parallel axes."""
+def run_one_core(traced: Callable[..., Any], inputs: list[Any], file: str, report: Report, quick: bool) -> None:
+    """traced(inputs, params): the program for jax's TPU interpreter. quick: without the orders of parallel axes."""
     watch.start(watch.Watch(file))
     watch.install(cores=1)
+    # on one core only copies run beside the kernel; where there are none, nothing is lost but time
+    closed = traced(inputs, InterpretParams(detect_races=True, grid_point_recorder=watch.next_step))
     kernels = [call.eqn for call in static.calls(closed.jaxpr)]
-    moves = any(eqn.primitive.name in ("dma_start", "semaphore_signal") for k in kernels for eqn in static.primitives(k.params["jaxpr"]))
-    params = InterpretParams(detect_races=moves, grid_point_recorder=watch.next_step)
-    program = jax.jit(jaxpr_as_fun(interpreted(closed, params)))
+    program = jax.jit(jaxpr_as_fun(closed), compiler_options=_OPTIONS)
     checks = ["uninitialised", "out_of_bounds", "dma", "semaphores", "revisits", "parallel", "races"]
     start = time.monotonic()
 
@@ -119,6 +121,8 @@ def _guilty(sites: list[watch.Site], outputs: list[Any], run: Callable[..., Any]
     if not harmful:
         return []
     guilty = [site for site in sites[:_MOST_SITES] if any(matters(fills={site: how}) for how in harmful)]
+    fresh = {(site.line, site.role, site.name) for site in guilty if site.code == watch.FRESH}
+    guilty = [s for s in guilty if s.code != watch.CARRIED or (s.line, s.role, s.name) not in fresh]
     return guilty or sites[:1]
 
 
@@ -131,7 +135,12 @@ def _told(site: watch.Site, seen: watch.Watch) -> dict[str, Any]:
         message = f"the kernel returns elements of {name} of which some {_SEEN[site.code].replace('was', 'were', 1)}"
     else:
         message = f"reads {name} where it {_SEEN[site.code]}, and the result depends on it"
-    return {"kind": kind, "line": site.line or seen.lines.get(site.kernel, 0), "message": message, "kernel": site.kernel}
+    return {
+        "kind": kind,
+        "line": site.line or seen.lines.get(site.kernel, 0),
+        "message": message,
+        "kernel": site.kernel,
+    }
 
 
 def _orders(kernels: list[Any], outputs: list[Any], run: Callable[..., Any], report: Report) -> None:
@@ -142,8 +151,7 @@ def _orders(kernels: list[Any], outputs: list[Any], run: Callable[..., Any], rep
         seen, found, error = run(seed=seed)
         if found is None or not _close(found, outputs):
             what = "fails" if found is None else "gives another result"
-            known = any(finding["kind"] == "parallel_carry" for finding in report.findings)
-            if not known:
+            if not report.findings:  # else one of them may be why
                 message = f"with its parallel axes in another order (seed {seed}) the kernel {what}"
                 line = next(iter(seen.lines.values()), 0)
                 report.findings.append({"kind": "parallel_carry", "line": line, "message": message, "kernel": ""})
@@ -152,7 +160,9 @@ def _orders(kernels: list[Any], outputs: list[Any], run: Callable[..., Any], rep
     return None
 
 
-def run_two_cores(closed: Any, inputs: list[Any], file: str, report: Report, interpreted: Callable[[Any, Any], Any]) -> None:
+def run_two_cores(traced: Callable[..., Any], inputs: list[Any], file: str, report: Report) -> None:
+    params = InterpretParams(detect_races=True, num_cores_or_threads=2, grid_point_recorder=watch.next_step)
+    closed = traced(inputs, params)
     kernels = [call.eqn for call in static.calls(closed.jaxpr)]
     if not any(_splits(eqn) for eqn in kernels):
         return report.skip("two_cores", "no kernel has a parallel axis with several points at the check size")
@@ -161,8 +171,7 @@ def run_two_cores(closed: Any, inputs: list[Any], file: str, report: Report, int
     seen = watch.start(watch.Watch(file))
     watch.install(cores=2)
     start = time.monotonic()
-    params = InterpretParams(detect_races=True, num_cores_or_threads=2, grid_point_recorder=watch.next_step)
-    program = jax.jit(jaxpr_as_fun(interpreted(closed, params)))
+    program = jax.jit(jaxpr_as_fun(closed), compiler_options=_OPTIONS)
     try:
         outputs = [np.asarray(x) for x in program(*inputs)]
     except Exception as error:
@@ -177,7 +186,9 @@ def run_two_cores(closed: Any, inputs: list[Any], file: str, report: Report, int
 
 def _splits(eqn: Any) -> bool:
     call = static.Call(eqn, ())
-    return any(yes and isinstance(size, int) and size > 1 for yes, size in zip(call.semantics, call.mapping.grid, strict=True))
+    return any(
+        yes and isinstance(size, int) and size > 1 for yes, size in zip(call.semantics, call.mapping.grid, strict=True)
+    )
 
 
 def _prefix(eqn: Any) -> bool:
@@ -221,11 +232,14 @@ def _last_line(error: str) -> str:
 def arrays(encoded: list[dict[str, Any]]) -> list[Any]:
     """Inputs as they came: shape, dtype and bytes in base64."""
     return [
-        np.frombuffer(base64.b64decode(one["data"]), jax.numpy.dtype(one["dtype"])).reshape(one["shape"]) for one in encoded
+        np.frombuffer(base64.b64decode(one["data"]), jax.numpy.dtype(one["dtype"])).reshape(one["shape"])
+        for one in encoded
     ]
 
 
-def answer(function: Callable[..., Any], request: dict[str, Any], device: dict[str, Any], tracer: Any) -> dict[str, Any]:
+def answer(
+    function: Callable[..., Any], request: dict[str, Any], device: dict[str, Any], tracer: Any
+) -> dict[str, Any]:
     """The reply to a request: {"settings", "full", "inputs", "quick", "limit_s"}; tracer: the module that runs this."""
     report = Report()
     failed: dict[str, Any] = {}
@@ -251,8 +265,9 @@ def _work(function: Any, request: dict[str, Any], device: dict[str, Any], tracer
 
     target = AbstractDevice(device_kind=device["device_kind"], num_cores=device["cores"], platform="tpu")
 
-    def traced(inputs: list[Any]) -> Any:
-        with use_abstract_mesh(AbstractMesh((), (), abstract_device=target)):
+    def traced(inputs: list[Any], params: InterpretParams | None = None) -> Any:
+        forced = interpreter.force_tpu_interpret_mode(params) if params else contextlib.nullcontext()
+        with use_abstract_mesh(AbstractMesh((), (), abstract_device=target)), forced:
             return jax.make_jaxpr(function)(*inputs)
 
     settings, file = request["settings"], tracer.KERNEL_FILE
@@ -262,8 +277,7 @@ def _work(function: Any, request: dict[str, Any], device: dict[str, Any], tracer
     if settings == ["static"]:
         return
     inputs = arrays(request["inputs"])
-    closed = traced(inputs)
     if "one_core" in settings:
-        run_one_core(closed, inputs, file, report, tracer.for_cpu, quick=request["quick"])
+        run_one_core(traced, inputs, file, report, quick=request["quick"])
     if "two_cores" in settings:
-        run_two_cores(closed, inputs, file, report, tracer.for_cpu)
+        run_two_cores(traced, inputs, file, report)

@@ -11,7 +11,7 @@ from jax._src import core as jax_core
 from jax._src.pallas import core as pallas_core
 from jax._src.pallas.mosaic import core as mosaic_core
 
-from inside import watch
+from . import watch
 
 MOST_STEPS = 1 << 18
 _MOST_BLOCKS = 1 << 22
@@ -19,10 +19,14 @@ _MOST_BLOCKS = 1 << 22
 
 @dataclass(frozen=True)
 class Call:
-    """One pallas_call of the program. arguments: for each operand, the workload's input that it is, or None."""
+    """One pallas_call of the program. arguments: for each operand, the workload's input that it is, or None.
+
+    used: for each output, whether anything takes it; some kernels have outputs for scratch.
+    """
 
     eqn: Any
     arguments: tuple[int | None, ...]
+    used: tuple[bool, ...] = ()
 
     @property
     def mapping(self) -> Any:
@@ -43,10 +47,11 @@ def calls(jaxpr: Any, known: dict[Any, int] | None = None) -> Iterator[Call]:
     """Every pallas_call, at any depth outside kernels."""
     if known is None:
         known = {var: number for number, var in enumerate(jaxpr.invars)}
+    taken = {id(var) for eqn in jaxpr.eqns for var in eqn.invars} | {id(var) for var in jaxpr.outvars}
     for eqn in jaxpr.eqns:
         of = [None if isinstance(var, jax_core.Literal) else known.get(var) for var in eqn.invars]
         if eqn.primitive.name == "pallas_call":
-            yield Call(eqn, tuple(of))
+            yield Call(eqn, tuple(of), tuple(id(var) in taken for var in eqn.outvars))
             continue
         for inner in jax_core.jaxprs_in_params(eqn.params):
             passed = eqn.primitive.name == "jit" and len(inner.invars) == len(of)
@@ -127,7 +132,7 @@ def _blocks(call: Call, file: str) -> tuple[list[dict[str, Any]], str]:
             )
             findings.append(_finding(call, "block_out_of_bounds", _map_line(block, file), message, file))
             continue
-        if output < 0 or _whole(block) or math.prod(counts) > _MOST_BLOCKS:
+        if output < 0 or not call.used[output] or _whole(block) or math.prod(counts) > _MOST_BLOCKS:
             continue
         flat = np.ravel_multi_index(tuple(indices), counts) if counts else np.zeros(steps, np.int64)
         findings += _visits(call, block, role, flat, points, output in aliased, counts, file)

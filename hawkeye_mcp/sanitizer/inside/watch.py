@@ -91,6 +91,7 @@ class Watch:
     steps: int = 0
     shadows: dict[Key, Shadow] = dataclasses.field(default_factory=dict)
     kernel: Kernel | None = None
+    beside: bool = True  # whether anything runs beside anything else by now
     allocated: int = 0
     copied: dict[int, Any] = dataclasses.field(default_factory=dict)
     point: dict[int, tuple[int, ...]] = dataclasses.field(default_factory=dict)
@@ -103,7 +104,12 @@ class Watch:
         key = (kind, line, message if line == _NO_LINE else "")
         if self.telling and key not in self.findings and len(self.findings) < _MOST_FINDINGS:
             kernel = self.kernel.name if self.kernel else ""
-            self.findings[key] = {"kind": kind, "line": line or self._kernel_line(), "message": message, "kernel": kernel}
+            self.findings[key] = {
+                "kind": kind,
+                "line": line or self._kernel_line(),
+                "message": message,
+                "kernel": kernel,
+            }
 
     def _kernel_line(self) -> int:
         return self.kernel.line if self.kernel else 0
@@ -116,7 +122,7 @@ class Watch:
         self.kernel, self.allocated = kernel, 0
         self.lines[kernel.name] = kernel.line
         for kept in (self.shadows, self.copied, self.point, self.visited, self.latest):
-            kept.clear()  # type: ignore[attr-defined]
+            kept.clear()
 
     def filled(self, values: Any, state: Any, site_of: Callable[[int], Site]) -> Any:
         values = np.array(values)
@@ -174,7 +180,7 @@ def _range(transforms: Any, shape: tuple[int, ...]) -> Range:
         given = utils.to_range(jax.tree.map(int, transforms))
     except Exception as error:
         raise ValueError("indices other than integers and slices") from error
-    return given + tuple(slice(0, size, 1) for size in shape[len(given) :])
+    return (*given, *(slice(0, size, 1) for size in shape[len(given) :]))
 
 
 def _extent(where: Range) -> tuple[int, ...]:
@@ -212,7 +218,8 @@ def _kernel(jaxpr: Any, mapping: Any, compiler_params: Any, aliases: Any) -> Ker
     aliased_inputs = {k - mapping.num_index_operands for k, _ in aliases}
     aliased_outputs = {v for _, v in aliases}
     roles = [
-        Role("input", names[i], tuple(blocks[i].array_aval.shape), i in aliased_inputs) for i in range(mapping.num_inputs)
+        Role("input", names[i], tuple(blocks[i].array_aval.shape), i in aliased_inputs)
+        for i in range(mapping.num_inputs)
     ]
     for i, block in enumerate(mapping.block_mappings_output):
         if i not in aliased_outputs:
@@ -329,11 +336,19 @@ def store(
                 f" which begins outside the array of shape {list(shadow.role.shape or shadow.state.shape)}",
             )
         else:
-            watch.find("out_of_bounds", watch.line(source_info), f"writes {_shown(where)} of {_named(shadow)}, outside its shape")
+            watch.find(
+                "out_of_bounds",
+                watch.line(source_info),
+                f"writes {_shown(where)} of {_named(shadow)}, outside its shape",
+            )
         return token
     token = original(token, device_id, core, space, buffer, transforms, value, block_indices, point, **how)
     if of_dma is not None and shadow.role.kind == "input" and not shadow.role.aliased:
-        watch.find("input_written", watch.line(source_info), f"copies into input {shadow.role.name}, which is not aliased to an output")
+        watch.find(
+            "input_written",
+            watch.line(source_info),
+            f"copies into input {shadow.role.name}, which is not aliased to an output",
+        )
     shadow.state[where] = copied if copied is not None and copied.shape == shadow.state[where].shape else 0
     return token
 
@@ -372,10 +387,35 @@ def begin_dma(*args: Any, **fields: Any) -> Any:
     """A DMA has been started: until it is waited for, nobody may rely on what it will write."""
     dma = _DMA(*args, **fields)
     watch = WATCH
-    key = _key(dma.dst_device_id, dma.dst_local_core_id, dma.dst_memory_space, dma.dst_buffer_id)
-    if shadow := watch.shadows.get(key):
-        where = _range(dma.dst_transforms, shadow.state.shape)
-        if shadow.within(where):
+    watch.beside = True
+    ends = (
+        (
+            "reads",
+            dma.src_device_id,
+            dma.src_local_core_id,
+            dma.src_memory_space,
+            dma.src_buffer_id,
+            dma.src_transforms,
+        ),
+        (
+            "writes",
+            dma.dst_device_id,
+            dma.dst_local_core_id,
+            dma.dst_memory_space,
+            dma.dst_buffer_id,
+            dma.dst_transforms,
+        ),
+    )
+    for does, device_id, core, space, buffer, transforms in ends:
+        shadow = watch.shadows.get(_key(device_id, core, space, buffer))
+        if shadow is None:
+            continue
+        where = _range(transforms, shadow.state.shape)
+        if not shadow.within(where):
+            watch.find(
+                "out_of_bounds", watch.line(dma.source_info), f"a copy {does} {_shown(where)} of {_named(shadow)}"
+            )
+        elif does == "writes":
             shadow.state[where] = IN_FLIGHT
     return dma
 
@@ -471,11 +511,12 @@ def wait(self: Any, value: Any, core: Any, *, has_tasks: bool = False, logging_i
     _wait(self, value, core, has_tasks=has_tasks, logging_info=logging_info)
 
 
-class Races(race_detection_state.RaceDetectionState):
+class Races(race_detection_state.RaceDetectionState):  # type: ignore[misc]
     """jax's happens-before check, noting the two lines instead of printing; forgets what can no longer race."""
 
     def __init__(self, num_cores: int) -> None:
         super().__init__(num_cores=num_cores)
+        WATCH.beside = num_cores > 1
         self._accesses: dict[Any, list[tuple[Any, Any, str, int]]] = {}
 
     def check_read(self, device: Any, core: Any, clock: Any, key: Any, where: Any, source_info: Any = None) -> None:
@@ -485,6 +526,8 @@ class Races(race_detection_state.RaceDetectionState):
         self._check("write", clock, key, where, source_info)
 
     def _check(self, how: str, clock: Any, key: Any, where: Any, source_info: Any) -> None:
+        if not WATCH.beside:  # on one core, what comes before the first copy comes before everything else
+            return
         line = WATCH.line(source_info)
         with self.lock:
             kept = []
@@ -546,6 +589,12 @@ class _Callbacks:
         return _io_callback(function, *args, **how)
 
 
+def io_callback_impl(*args: Any, callback: Any, **how: Any) -> Any:
+    """As jax's, without a device array for every argument, which takes longer than the interpreter's own work."""
+    del how
+    return [np.asarray(value) for value in callback(*args)]
+
+
 def _at_line(function: Any, source_info: Any) -> Any:
     def call(*args: Any) -> Any:
         return function(*args, source_info=source_info)
@@ -555,10 +604,11 @@ def _at_line(function: Any, source_info: Any) -> Any:
 
 def install(*, cores: int) -> None:
     """Put the watched functions in the interpreter's place; with several cores only races are watched."""
-    interpreter.RaceDetectionState = Races  # type: ignore[misc]
-    memory.Semaphore.__init__ = semaphore_init  # type: ignore[method-assign]
-    memory.Semaphore.signal = signal  # type: ignore[method-assign]
-    memory.Semaphore.wait = wait  # type: ignore[method-assign]
+    jax_callback.io_callback_impl = io_callback_impl
+    interpreter.RaceDetectionState = Races
+    memory.Semaphore.__init__ = semaphore_init
+    memory.Semaphore.signal = signal
+    memory.Semaphore.wait = wait
     interpreter._validate = validate
     interpreter.callback = _Callbacks()
     interpreter._check_for_revisiting = check_for_revisiting
@@ -567,8 +617,6 @@ def install(*, cores: int) -> None:
         return
     interpreter.get, interpreter.store, interpreter.swap = get, store, swap
     interpreter._allocate_buffer, interpreter._deallocate_buffer = allocate_buffer, deallocate_buffer
-    interpreter.DMA = begin_dma  # type: ignore[misc,assignment]
+    interpreter.DMA = begin_dma
     interpreter._get_randomized_grid_coordinates = randomized_grid_coordinates
     interpreter._get_parallel_dim_semantics = parallel_dim_semantics
-
-
