@@ -29,8 +29,9 @@ from hawkeye_mcp.evaluation import Evaluation
 from hawkeye_mcp.judging import Judge, JudgeFactory
 from hawkeye_mcp.state import write_atomically
 
-# What the server may inherit besides the few variables that the MCP client passes by itself.
-_INHERITED = ("XDG_CACHE_HOME", "TMPDIR")
+# What the server may inherit besides the few variables that the MCP client passes by itself; the last three say which
+# chips of a host are this run's.
+_INHERITED = ("XDG_CACHE_HOME", "TMPDIR", "TPU_VISIBLE_CHIPS", "TPU_CHIPS_PER_HOST_BOUNDS", "TPU_HOST_BOUNDS")
 SERVER = [sys.executable, "-m", "hawkeye_mcp.server"]
 
 _FROM_TIMING = (
