@@ -107,6 +107,13 @@ async def test_a_run_that_is_cut_off_leaves_nothing(playing):
         await client_runs.check_cancelled(playing.agent(endpoint), playing.out)
 
 
+async def test_a_run_whose_bench_is_killed_leaves_no_process(playing):
+    with serving(endless) as endpoint:
+        arguments = f"'openai/scripted', {endpoint.base_url!r}, {KEY_VARIABLE!r}, {playing.program!r}"
+        module = "hawkeye_bench.agents.openhands"
+        await client_runs.check_killed(module, "OpenHands", arguments, playing.out, {KEY_VARIABLE: KEY})
+
+
 async def test_a_refused_key_is_for_a_person_to_mend(playing):
     with serving(lambda seen: 401) as endpoint:
         run = await client_runs.run(playing.agent(endpoint), playing.out)

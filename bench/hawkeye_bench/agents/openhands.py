@@ -1,4 +1,6 @@
-"""The OpenHands agent, by its SDK, in an interpreter of its own: it needs Python 3.12 and an older MCP library."""
+"""The OpenHands agent, by its SDK, in an interpreter of its own: it needs Python 3.12 and an older MCP library.
+Written for openhands-sdk 1.58.
+"""
 
 import json
 

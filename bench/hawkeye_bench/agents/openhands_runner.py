@@ -9,12 +9,12 @@ import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 # Of `event_lines`.
 TEMPORARY, CONFIGURATION = 75, 78
 
-# What keeps a run of one agent apart from its endpoint's troubles.
+# Troubles of the endpoint that may pass.
 _PASSING = frozenset({"LLMServiceUnavailableError", "LLMTimeoutError", "LLMRateLimitError", "LLMNoResponseError"})
 _EDITOR = "file_editor"
 
@@ -33,32 +33,38 @@ def main() -> None:
     teller.tell("client", name="openhands-sdk", version=version("openhands-sdk"))
     variable = task["api_key_env"]
     key = os.environ.pop(variable, "") if variable else ""
-    conversation = converse(task, key, teller)
-    teller.stats = conversation.conversation_stats
-    conversation.send_message(task["prompt"])
-    tools = conversation.agent.tools_map.values()
-    teller.tell("note", tools=sorted(tool.name for tool in tools), text="OpenHands is ready.")
-    # OpenHands goes on without a server that does not start.
-    if not any(type(tool).__name__ == "MCPToolDefinition" for tool in tools):
-        end(TEMPORARY, "the MCP server did not start: OpenHands found no tool of it; see the lines above.")
     try:
+        conversation = converse(task, key, teller)
+    except Exception as error:
+        end(CONFIGURATION, f"this OpenHands cannot be used as it is here: {type(error).__name__}: {error}")
+    teller.stats = conversation.conversation_stats
+    try:
+        conversation.send_message(task["prompt"])
+        check_server(conversation, teller)
         conversation.run()
     except Exception as error:
+        teller.tell_calls()
         problem = getattr(error, "original_exception", error)
         said = f"{type(problem).__name__}: {problem}"
         end(code_of(problem, teller.calls), said.replace(key, f"[{variable}]") if key else said)
-    finally:
-        teller.tell_calls()
+    teller.tell_calls()
     status = conversation.state.execution_status.value
-    conversation.close()
     if status == "finished" or teller.limit:
         teller.tell("stop", reason=teller.limit or "finished")
         end(0, "")
     end(1, f"OpenHands ended as {status}.")
 
 
-def end(code: int, message: str) -> None:
-    """At once: threads of OpenHands may wait for what will not come."""
+def check_server(conversation: Any, teller: "Teller") -> None:
+    """OpenHands goes on without a server that does not start; a run does not."""
+    tools = conversation.agent.tools_map.values()
+    teller.tell("note", tools=sorted(tool.name for tool in tools), text="OpenHands is ready.")
+    if not any(type(tool).__name__ == "MCPToolDefinition" for tool in tools):
+        end(TEMPORARY, "the MCP server did not start: OpenHands found no tool of it; see the lines above.")
+
+
+def end(code: int, message: str) -> NoReturn:
+    """At once: threads of OpenHands may wait for what will not come. The server ends when its input does."""
     if message:
         # The last line of stderr is what the record says of it.
         print(" ".join(message.split()), file=sys.stderr)
