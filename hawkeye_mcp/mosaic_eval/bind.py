@@ -16,7 +16,7 @@ import numpy as np
 from hawkeye_mcp import artifact
 from hawkeye_mcp.evaluation import OutputError
 from hawkeye_mcp.judge import correctness
-from hawkeye_mcp.mosaic_eval.errors import Ended, Exhausted, Fault
+from hawkeye_mcp.mosaic_eval.errors import Ended, Exhausted, Fault, Unsupported
 from hawkeye_mcp.mosaic_eval.program import Runnable, runnable
 from hawkeye_mcp.mosaic_eval.result import Bound
 from hawkeye_mcp.workloads import Tolerance
@@ -55,7 +55,7 @@ def bind(
 def _bind(
     data: bytes, draw: Callable[[Any], Sequence[Any]], oracle: Callable[..., Any], compare: Compare, seeds: int
 ) -> Bound:
-    as_on_tpu = runnable(artifact.read(data), exact=False)
+    as_on_tpu = _prepared(data, exact=False)
     exact: Runnable | None = None
     runs: list[list[OutputError]] = []
     for _ in range(seeds):
@@ -65,7 +65,7 @@ def _bind(
         runs.append(errors)
         if not problem:
             continue
-        exact = exact or runnable(artifact.read(data), exact=True)
+        exact = exact or _prepared(data, exact=True)
         _, worse = compare(exact(inputs), expected)
         if worse:
             return Bound(
@@ -87,6 +87,16 @@ def _bind(
         seeds=len(runs),
         outputs=correctness.merge(runs),
     )
+
+
+def _prepared(data: bytes, *, exact: bool) -> Runnable:
+    """Raises Ended."""
+    try:
+        return runnable(artifact.read(data), exact=exact)
+    except Ended:
+        raise
+    except Exception as error:  # whatever hostile bytes make the readers raise
+        raise Unsupported(f"the artifact ({type(error).__name__}: {error})"[:500]) from error
 
 
 def _ended(ended: Ended) -> Bound:

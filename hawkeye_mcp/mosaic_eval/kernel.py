@@ -17,8 +17,8 @@ from jax._src.lib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 from jaxlib.mlir.passmanager import PassManager
 
-from hawkeye_mcp.mosaic_eval import access, control, pure  # noqa: F401  (their translators)
-from hawkeye_mcp.mosaic_eval.errors import Ended, Exhausted, Unsupported
+from hawkeye_mcp.mosaic_eval import access, control, form, pure  # noqa: F401  (their translators)
+from hawkeye_mcp.mosaic_eval.errors import Ended, Exhausted, Fault, Unsupported
 from hawkeye_mcp.mosaic_eval.machine import Function, Machine, numbers
 from hawkeye_mcp.mosaic_eval.memory import Ref, recast
 from hawkeye_mcp.mosaic_eval.types import Array, Dtype, dtype_of, memref, undefined
@@ -54,6 +54,8 @@ class _Window:
             start = tuple(i - low for i, low in zip(indices, self.padding, strict=True))
         else:
             start = tuple(i * n for i, n in zip(indices, self.block, strict=True))
+            if any(s <= -n or s >= max(size, 1) for s, n, size in zip(start, self.block, self.array.shape, strict=True)):
+                raise Fault(f"block {indices} of {list(self.block)}, outside of a {list(self.array.shape)} array")
         if start != self.start:
             self.write_back()
             self.start, self.buffer = start, undefined(self.block, self.array.dtype)
@@ -83,8 +85,10 @@ class Kernel:
         """Raises Ended."""
         self._context, self._exact = context, exact
         with context:
+            form.check_call(call.op)
             self._functions = _functions(call)  # first: it replaces the operations of the module
             self._main, self._grid, self._prefetched, self._name = call.main, call.grid, call.prefetched, call.name
+            form.check_module(self._main, self._functions, call.body)
             attributes = self._main.attributes
             if "tpu.core_type" in attributes and str(attributes["tpu.core_type"]) != "#tpu.core_type<tc>":
                 raise Unsupported(f"tpu.core_type {attributes['tpu.core_type']}", f"kernel {self._name}")

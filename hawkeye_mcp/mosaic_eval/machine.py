@@ -11,6 +11,7 @@ from typing import Any
 from jax._src.lib.mlir import ir
 
 from hawkeye_mcp.mosaic_eval.errors import Ended, Exhausted, Unsupported
+from hawkeye_mcp.mosaic_eval.form import check_layout
 from hawkeye_mcp.mosaic_eval.memory import Semaphores
 from hawkeye_mcp.mosaic_eval.types import Array
 
@@ -87,6 +88,8 @@ class Scope:
         return len(self._slots)
 
     def define(self, value: Any) -> int:
+        """Raises Unsupported for memory with a layout of its own."""
+        check_layout(value.type)
         return self._slots.setdefault(value, len(self._slots))
 
     def slot(self, value: Any) -> int:

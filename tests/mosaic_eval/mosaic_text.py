@@ -19,27 +19,25 @@ def tensor(shape, dtype) -> str:
     return f"tensor<{''.join(f'{n}x' for n in shape)}{_NAMES[str(np.dtype(dtype))]}>"
 
 
-def run(text: str, operands, results, *, aliases=(), exact=True):
-    """The results of a module's kernel for operands; results: (shape, dtype) of each."""
+def run(text: str, operands, results, *, exact=True, attributes="", before=""):
+    """The results of a module's kernel for operands; results: (shape, dtype) of each.
+
+    attributes: of the call, in MLIR. before: what stands before its configuration, in JSON.
+    """
     context = artifact.mlir_context()
     with context, ir.Location.unknown(context):
         module = ir.Module.parse(text)
         PassManager.parse("builtin.module(mosaic-serde{serialize=true})").run(module.operation)
         body = base64.b64encode(str(module).encode()).decode()
-        config = json.dumps({"custom_call_config": {"body": body}})
+        config = f'{{{before}"custom_call_config": {{"body": "{body}"}}}}'
         kinds = ", ".join(tensor(x.shape, x.dtype) for x in operands)
         values = ", ".join(f"%a{i}" for i in range(len(operands)))
         arguments = ", ".join(f"%a{i}: {tensor(x.shape, x.dtype)}" for i, x in enumerate(operands))
         out = ", ".join(tensor(*result) for result in results)
-        shared = ", ".join(
-            f"#stablehlo.output_operand_alias<output_tuple_indices = [{o if len(results) > 1 else ''}],"
-            f" operand_index = {i}, operand_tuple_indices = []>"
-            for i, o in aliases
-        )
         program = ir.Module.parse(
             f"func.func @main({arguments}) -> ({out}) {{\n"
             f"  %r:{len(results)} = stablehlo.custom_call @tpu_custom_call({values})"
-            f' {{backend_config = {json.dumps(config)}, kernel_name = "kernel", output_operand_aliases = [{shared}]}}'
+            f' {{backend_config = {json.dumps(config)}, kernel_name = "kernel"{", " if attributes else ""}{attributes}}}'
             f" : ({kinds}) -> ({out})\n"
             f"  return {', '.join(f'%r#{i}' for i in range(len(results)))} : {out}\n}}"
         )

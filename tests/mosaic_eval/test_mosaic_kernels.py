@@ -188,3 +188,17 @@ def test_a_window_that_starts_before_the_array_and_unsigned_operands():
     (out,) = evaluate(function, x)
     assert out.dtype == np.uint32
     same(out[8:], (x[:8] >> 1) + np.uint32(2))  # windows start eight rows before the array
+
+
+def test_a_block_outside_of_its_array_is_a_fault():
+    def body(x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+
+    def function(x):
+        return pl.pallas_call(
+            body, grid=(2,), in_specs=[pl.BlockSpec((8, 128), lambda i: (i + 1, 0))],
+            out_specs=pl.BlockSpec((8, 128), lambda i: (i, 0)), out_shape=jax.ShapeDtypeStruct((16, 128), F32),
+        )(x)  # fmt: skip
+
+    with pytest.raises(Fault, match=r"block \[2, 0\] of \[8, 128\], outside of a \[16, 128\] array \(kernel"):
+        evaluate(function, np.ones((16, 128), np.float32))

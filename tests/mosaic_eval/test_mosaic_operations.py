@@ -365,3 +365,39 @@ def test_a_loop_without_end_is_cut_off(monkeypatch):
 }}"""
     with pytest.raises(Exhausted, match="operations"):
         run(text, [A], [((8, 128), np.float32)])
+
+
+COPY = f"""func.func @kernel(%a: memref<8x128xf32, {VMEM}>, %o: memref<8x128xf32, {VMEM}>) {{
+  %c0 = arith.constant 0 : index
+  %x = vector.load %a[%c0, %c0] : memref<8x128xf32, {VMEM}>, vector<8x128xf32>
+  vector.store %x, %o[%c0, %c0] : memref<8x128xf32, {VMEM}>, vector<8x128xf32>
+  return
+}}"""
+
+
+LAYOUTS = "operand_layouts = [dense<[0, 1]> : tensor<2xindex>], result_layouts = [dense<[1, 0]> : tensor<2xindex>]"
+
+
+def test_a_copy_is_one():
+    (found,) = run(COPY, [A], [((8, 128), np.float32)])
+    same(found, A)
+
+
+@pytest.mark.parametrize(
+    ("text", "attributes", "config", "what"),
+    [
+        # each of these libtpu reads and the evaluator would pass over
+        (COPY, LAYOUTS, "", "laid out as"),
+        (COPY, "unheard_of = 1 : i32", "", "attribute of the call unheard_of"),
+        (COPY, "", '"custom_call_config": {"body": ""}, ', "a key twice"),
+        (COPY, "", '"customCallConfig": {"body": ""}, ', "key of backend_config customCallConfig"),
+        (COPY, "", '"device_type": "DEVICE_TYPE_SPARSECORE", ', "key of backend_config device_type"),
+        (COPY + "func.func @other() { return }", "", "", "function other, which nothing names"),
+        ("func.func @first() { return }" + COPY, "", "", "an operand|function"),
+        (COPY.replace("memref<8x128xf32, ", "memref<8x128xf32, strided<[256, 1]>, "), "", "", "memory with a layout"),
+        (COPY.replace(") {", ") attributes {unheard_of = 1 : i32} {", 1), "", "", "attribute of the kernel unheard_of"),
+    ],
+)
+def test_what_the_evaluator_would_pass_over_is_refused(text, attributes, config, what):
+    with pytest.raises(Unsupported, match=what):
+        run(text, [A], [((8, 128), np.float32)], attributes=attributes, before=config)
