@@ -64,7 +64,7 @@ def test_a_seeded_defect_is_told_by_its_kind_and_line(seen, kind):
 
 
 def test_two_cores_race_where_they_share_a_block_and_nowhere_else():
-    wrong = f"row_sum:{_number('row_sum', 'the reduced axis is parallel')}"
+    wrong = f"row_sum:{_number('row_sum', 'the reduced axis comes first')}"
     found = _run("two_cores", ["row_sum", wrong])
     assert found["row_sum"]["ran"] == ["two_cores"]
     assert found["row_sum"]["findings"] == []
