@@ -140,6 +140,7 @@ def test_a_profile_is_told_by_what_binds_first_and_its_ceilings_can_be_read(tmp_
     "wrapped",
     [
         lambda text: text,
+        lambda text: f"[Tool 'evaluate_kernel' executed.]\n{text}\n[resource_link]",
         lambda text: json.dumps([{"type": "text", "text": text}]),
         lambda text: json.dumps({"content": [{"type": "text", "text": text}]}),
     ],

@@ -4,6 +4,7 @@ The call log, which is the record of what was found, keeps no words. A client ma
 its own or cut it; what cannot be read is not there.
 """
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -11,7 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-_DEEPEST = 8
+_DEEPEST, _MOST = 8, 20
+_BEGIN = re.compile(r"^[ \t]*[\[{]", re.MULTILINE)
 # As profile_report writes a ceiling of one unit.
 _CEILING = re.compile(r"(hbm|mxu): .*? for .*? at ([\d.e+]+)/s(?: \((.*)\))?")
 _FIGURES = (
@@ -80,13 +82,23 @@ def _dicts(found: Any) -> list[dict[str, Any]]:
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
+def _decoded(text: str) -> Iterator[Any]:
+    """Each JSON object or array that begins a line: clients put lines of their own before and after an answer."""
+    decoder, end = json.JSONDecoder(), 0
+    for begin in itertools.islice(_BEGIN.finditer(text), _MOST):
+        if begin.end() > end:
+            with suppress(ValueError, RecursionError):
+                value, end = decoder.raw_decode(text, begin.end() - 1)
+                yield value
+
+
 def _objects(value: Any, depth: int) -> Iterator[dict[str, Any]]:
     """Every JSON object in a text, also in the content blocks that a client may have put it in."""
     if depth > _DEEPEST:
         return
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        with suppress(ValueError, RecursionError):
-            yield from _objects(json.loads(value), depth + 1)
+    if isinstance(value, str):
+        for inside in _decoded(value):
+            yield from _objects(inside, depth + 1)
     elif isinstance(value, list):
         for one in value:
             yield from _objects(one, depth + 1)

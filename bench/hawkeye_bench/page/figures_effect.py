@@ -164,7 +164,7 @@ class Rows:
 
     @property
     def _left(self) -> float:
-        return 270 if self._beside else 8
+        return 340 if self._beside else 8
 
     @property
     def _right(self) -> float:
@@ -200,7 +200,9 @@ class Rows:
                     charts.text(self._left - 10, self.y(place) + 4, charts.fitted(name, self._left), anchor="end")
                 )
             else:
-                names.append(charts.text(2, self.y(place) - FONT, charts.fitted(name, self.width), class_="name"))
+                names.append(
+                    charts.text(2, self.y(place) - FONT, charts.fitted(name, self.width, bold=True), class_="name")
+                )
         return charts.svg(self.width, self._bottom + 44, label, *parts, *names)
 
 
