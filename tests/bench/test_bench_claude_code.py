@@ -73,7 +73,7 @@ class Read:
             self.reading.take(text)
 
     def stop(self):
-        return self.reading.stop(0, "claude.stderr")
+        return self.reading.stop(0, "")
 
 
 def test_a_message_is_one_call_of_the_model_before_the_tools_that_it_calls(tmp_path):
@@ -142,8 +142,12 @@ def test_words_that_the_client_puts_into_the_models_mouth_are_no_call(tmp_path):
 
 def test_a_stream_that_is_cut_off_says_nothing(tmp_path):
     read = Read(tmp_path, init(), *said(1)[:2])
-    with pytest.raises(AgentUnavailable, match=r"ended with code 137 and told no result; see home/claude\.stderr"):
-        read.reading.stop(137, "claude.stderr")
+    with pytest.raises(AgentUnavailable, match="ended with code 1 in the middle: it said nothing"):
+        read.reading.stop(1, "")
+    with pytest.raises(AgentUnavailable, match="ended with code 137 in the middle: Killed"):
+        Read(tmp_path).reading.stop(137, "Killed")
+    with pytest.raises(AgentMisconfigured, match="does not start .*: unknown option '--restricted'"):
+        Read(tmp_path).reading.stop(1, "unknown option '--restricted'")
 
 
 @pytest.mark.parametrize(

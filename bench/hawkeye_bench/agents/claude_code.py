@@ -52,12 +52,13 @@ class ClaudeCode:
     async def run(self, task: Task, emit: Emit) -> Stop:
         key = api_key.read(self._api_key_env)
         command = self._command(task)
+        stderr = task.home / _STDERR
         reading = Reading(emit, command, task.workspace)
         async with process.running(
             command,
             env=self._environment(task.home, key),
             cwd=task.workspace,
-            stderr=task.home / _STDERR,
+            stderr=stderr,
             install=_INSTALL,
             stdin=task.prompt,
         ) as program:
@@ -71,7 +72,7 @@ class ClaudeCode:
                         reading.take(key.hide(line))
                 raise
             code = await program.returncode()
-        return reading.stop(code, _STDERR)
+        return reading.stop(code, key.hide(process.last_words(stderr)))
 
     def _command(self, task: Task) -> list[str]:
         """Its command line, which holds no secret; writes the file that it names. The prompt comes on its stdin."""

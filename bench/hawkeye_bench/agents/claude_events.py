@@ -125,6 +125,7 @@ class Reading:
         self._command = command
         self._workspace = workspace
         self._call: _Call | None = None
+        self._begun = False
         self._calls = 0
         self._tools: dict[str, tuple[str, dict[str, Any]]] = {}
         self._told = {"prompt_tokens": 0, "completion_tokens": 0}
@@ -156,15 +157,15 @@ class Reading:
         elif event.type == "result":
             self._end(event)
 
-    def stop(self, code: int, stderr: str) -> Stop:
-        """How the run ended, once the client has ended with this code. stderr: the file to look into.
+    def stop(self, code: int, said: str) -> Stop:
+        """How the run ended, once the client has ended with this code. said: its last words on stderr.
 
         Raises:
             AgentFailed, AgentUnavailable, AgentMisconfigured: see there.
         """
         result = self._result
         if result is None:
-            raise AgentUnavailable(f"Claude Code ended with code {code} and told no result; see home/{stderr}.")
+            raise self._never_worked(code, said)
         if denied := [denial for denial in result.permission_denials if self._was_to_be_allowed(denial)]:
             names = ", ".join(sorted({denial.tool_name for denial in denied}))
             raise AgentMisconfigured(
@@ -178,6 +179,13 @@ class Reading:
         if result.subtype == "error_max_budget_usd":
             return "cost_limit"
         raise self._error(result)
+
+    def _never_worked(self, code: int, said: str) -> Exception:
+        if code == 1 and not self._begun:
+            return AgentMisconfigured(f"Claude Code does not start with the options of a run: {said}")
+        return AgentUnavailable(
+            f"Claude Code ended with code {code} in the middle: {said or 'it said nothing on stderr'}"
+        )
 
     def _error(self, result: _Event) -> Exception:
         status = result.api_error_status
@@ -193,6 +201,7 @@ class Reading:
         return AgentUnavailable(f"Claude Code could not reach the model: {why}")
 
     def _begin(self, event: _Event) -> None:
+        self._begun = True
         self._emit(
             "client", {"name": "Claude Code", "version": event.claude_code_version, "command": list(self._command)}
         )
