@@ -66,6 +66,8 @@ async def test_a_session_with_the_taxonomy(playing):
     first = next(event for event in events if event["kind"] == "model")
     assert first["message"] == f"I look after a file. ([{KEY_VARIABLE}])"
     assert set(endpoint.keys) == {KEY}
+    # What the editor remembers of the kernels stays with the run.
+    assert list((client_runs.folder(playing.out, "taxonomy") / "home").glob("oh_editor_history_*"))
 
 
 async def test_a_session_without_it(playing):

@@ -47,7 +47,8 @@ class OpenHands:
         stderr = task.home / _STDERR
         running = process.running(
             command,
-            env=process.environment(task.home, **_QUIET, **own),
+            # Its editor leaves a history of every file in the temporary folder.
+            env=process.environment(task.home, **_QUIET, TMPDIR=str(task.home), **own),
             cwd=task.workspace,
             stderr=stderr,
             install=INSTALL,
