@@ -1,13 +1,15 @@
 """Runs on a Ray cluster of two machines that is made here: the same as on this one, whatever becomes of a machine.
 
-Recorded kernels and the fake judge. Needs Ray: pip install 'hawkeye-mcp[ray]'. Takes about two minutes on 2 cores.
+Recorded kernels and the fake judge. Needs Ray: pip install 'hawkeye-mcp[ray]'. Takes one to five minutes on 2 cores.
 """
 
 import json
 import os
+import random
 import select
 from contextlib import suppress
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import anyio
@@ -17,12 +19,14 @@ from hawkeye_bench import journal, order, runs, schedule
 from hawkeye_bench.agents.choose import AgentSpec
 from hawkeye_bench.executors import local, node, parcel
 from hawkeye_bench.executors import ray as ray_executor
+from two_nodes import two_nodes
 
 from hawkeye_mcp import calllog
 
-pytestmark = pytest.mark.slow
-pytest.importorskip("ray", reason="pip install 'hawkeye-mcp[ray]'")
-from two_nodes import two_nodes  # noqa: E402
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'hawkeye-mcp[ray]'"),
+]
 
 FAKE = {"judge": "fake_judge:open_fake", "server": FAKE_SERVER}
 # The run that is held where a test says so.
@@ -51,7 +55,8 @@ def kernels(tmp_path):
     for number, workload in enumerate(PLAN.workloads, start=2):
         folder = tmp_path / "kernels" / workload
         folder.mkdir(parents=True)
-        (folder / "1.py").write_text("# fake: wrong_result\n")
+        # Long and random, so that the parcel is no small object of Ray's.
+        (folder / "1.py").write_text(f"# fake: incorrect\n# {random.Random(number).randbytes(300_000).hex()}\n")
         (folder / "2.py").write_text(f"# fake: speedup {number}\n")
     return tmp_path / "kernels"
 

@@ -20,9 +20,9 @@ class TwoNodes:
 
         self.temporary = temporary
         head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": _STORE_BYTES}
-        self._resources = resources
+        self._resources: list[dict[str, float]] = [{}, resources]
         self._cluster = Cluster(initialize_head=True, head_node_args=head)
-        self._machines: list[Any] = []
+        self._machines: list[Any] = [None, None]
         self.complete()
 
     @property
@@ -31,15 +31,14 @@ class TwoNodes:
 
     def complete(self) -> None:
         """Have two machines; the second has the resources that were asked for."""
-        while len(self._machines) < 2:
-            own = self._resources if self._machines else {}
-            self._machines.append(self._cluster.add_node(**_MACHINE, resources=own))
+        for number, own in enumerate(self._resources):
+            self._machines[number] = self._machines[number] or self._cluster.add_node(**_MACHINE, resources=own)
 
     def kill(self, where: str) -> None:
         """Kill Ray's process of a machine, as it is named in a run's progress."""
-        (found,) = [machine for machine in self._machines if f"Ray node {machine.node_id[:8]}" in where]
-        self._machines.remove(found)
-        self._cluster.remove_node(found, allow_graceful=False)
+        (number,) = [n for n, found in enumerate(self._machines) if f"Ray node {found.node_id[:8]}" in where]
+        self._cluster.remove_node(self._machines[number], allow_graceful=False)
+        self._machines[number] = None
 
     def close(self) -> None:
         self._cluster.shutdown()
