@@ -12,6 +12,7 @@ from hawkeye_bench import page, preregistration, results
 from hawkeye_bench.analysis import NO_EVIDENCE, Choices
 from hawkeye_bench.cli import app
 from hawkeye_bench.page import costs, rendering
+from hawkeye_bench.results import RunRow
 from synthetic_runs import experiment, run
 from typer.testing import CliRunner
 
@@ -88,8 +89,10 @@ def test_the_cost_of_a_condition_is_the_sum_of_its_runs(document, found):
 
 def test_what_no_run_tells_is_unknown_and_never_0():
     some = [run(), run("w1"), run("w2")]
-    rows = [results._row(one, results.trajectories.Point()) for one in some]
-    rows[1] = rows[1].model_copy(update={"tokens": 300})
+    rows = [
+        RunRow(**one.model_dump(include=set(RunRow.model_fields)), tokens=300 if one.workload == "w1" else None)
+        for one in some
+    ]
     (cost,) = costs.by_condition(rows, some)
     assert (cost.cost_usd.total, cost.cost_usd.mean, cost.cost_usd.runs) == (None, None, 0)
     assert (cost.tokens.total, cost.tokens.mean, cost.tokens.runs) == (300, 300, 1)

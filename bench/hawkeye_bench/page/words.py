@@ -41,5 +41,10 @@ def seconds(value: float) -> str:
     return f"{value / 60:.0f} min" if value < 7200 else f"{value / 3600:.1f} h"
 
 
+def clock(value: float) -> str:
+    """Minutes and seconds."""
+    return f"{int(value) // 60}:{int(value) % 60:02}"
+
+
 def many(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
