@@ -130,6 +130,7 @@ def test_a_profile_is_told_by_what_binds_first_and_its_ceilings_can_be_read(tmp_
     lines = answers.profile_text(told).splitlines()
     assert lines[0] == look.message
     assert f"bound: {look.bound}" in lines[:4]
+    assert f"executed_bundles: {look.executed_bundles:,.0f}" in lines
     assert any(line.startswith(f"finding 1: {look.findings[0].text}") for line in lines)
     assert [line for line in lines if line.endswith(":")][:2] == ["ops:", "stalls:"]
     by_unit = {ceiling.unit: ceiling for ceiling in look.roofline.ceilings}

@@ -47,8 +47,7 @@ def read(transcript: Iterable[dict[str, Any]]) -> Answers:
 def profile_text(told: dict[str, Any]) -> str:
     """A profile's answer as lines, in the order of a look: what binds, what to change, then each table."""
     lines = [str(told.get("message", ""))]
-    lines += [f"{name}: {told[name]:,}" if isinstance(told[name], int) else f"{name}: {told[name]}"
-              for name in _FIGURES if told.get(name) is not None]  # fmt: skip
+    lines += [f"{name}: {_figure(told[name])}" for name in _FIGURES if told.get(name) is not None]
     for place, finding in enumerate(_dicts(told.get("findings")), start=1):
         costs = f" Costs about {finding['costs_us']} us." if finding.get("costs_us") is not None else ""
         lines.append(f"finding {place}: {finding.get('text', '')}{costs}")
@@ -68,6 +67,10 @@ def ceilings(told: dict[str, Any]) -> dict[str, tuple[float, str]]:
             with suppress(ValueError):
                 found[matched[1]] = (float(matched[2]), matched[3] or "")
     return found
+
+
+def _figure(value: Any) -> str:
+    return f"{value:,.0f}" if isinstance(value, int | float) and value == round(value) else str(value)
 
 
 def _counter(count: Any) -> str:
