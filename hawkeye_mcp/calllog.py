@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from hawkeye_mcp import kernels
 from hawkeye_mcp.state import write_atomically
@@ -82,13 +82,17 @@ class CallLog:
                 self._fd = -1
 
 
+def objects(lines: bytes) -> Iterator[dict[str, Any]]:
+    """The JSON objects of lines; what is none, such as a line cut off by a crash, is left out."""
+    for line in lines.split(b"\n"):
+        with suppress(ValueError, RecursionError):
+            if isinstance(found := json.loads(line), dict):
+                yield found
+
+
 def read(path: Path) -> list[dict[str, Any]]:
     """All lines of a log; a line cut off by a crash is left out."""
-    found: list[dict[str, Any]] = []
-    for line in path.read_bytes().split(b"\n"):
-        with suppress(ValueError):
-            found.append(json.loads(line))
-    return found
+    return list(objects(path.read_bytes()))
 
 
 def is_verdict(line: dict[str, Any]) -> bool:
@@ -107,4 +111,9 @@ class CellRead(BaseModel):
 
 def cells_read(lines: Iterable[dict[str, Any]]) -> list[CellRead]:
     """Every reading of a cell that was answered, by the tool or as a resource, in order; lists of cells are none."""
-    return [CellRead(**line["cell_read"]) for line in lines if line.get("outcome") == "ok" and "cell_read" in line]
+    found = []
+    for line in lines:
+        if line.get("outcome") == "ok" and "cell_read" in line:
+            with suppress(ValidationError):  # no line of this program
+                found.append(CellRead.model_validate(line["cell_read"]))
+    return found

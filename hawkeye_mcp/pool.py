@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from hawkeye_mcp import content
 from hawkeye_mcp.chips import TPUS
@@ -74,7 +74,7 @@ def _entry(path: Path, name: str) -> object:
     """Of a file of shipped baselines; one that is missing or damaged is as good as none, here as for the judge."""
     try:
         return json.loads(path.read_bytes()).get(name)
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, RecursionError, AttributeError):
         return None
 
 
@@ -145,7 +145,7 @@ class Pool:
                 "LIMIT 1",
                 (kernel_sha256, workload, tpu, fingerprint),
             ).fetchone()
-        return Evaluation.model_validate_json(row[0]) if row else None
+        return _evaluation(row[0]) if row else None
 
     def best(self, workload: str, tpu: str, source: Source, limit: int, fingerprint: str) -> list[Evaluation]:
         """Correct kernels with times of one source, best first, each kernel once with its latest verdict.
@@ -161,13 +161,23 @@ class Pool:
                 "  GROUP BY kernel_sha256)"
                 " AND status = 'correct' AND timing_source = ?"
                 " ORDER BY lower_bound,"
-                "  COALESCE(json_extract(evaluation, '$.timing.speedup_interval[0]'), speedup) DESC NULLS LAST,"
+                "  COALESCE(CASE WHEN json_valid(evaluation)"
+                "    THEN json_extract(evaluation, '$.timing.speedup_interval[0]') END, speedup) DESC NULLS LAST,"
                 "  speedup DESC, candidate_us, rowid LIMIT ?",
                 (workload, tpu, fingerprint, source, limit),
             ).fetchall()
-        return [Evaluation.model_validate_json(row[0]) for row in rows]
+        return [found for row in rows if (found := _evaluation(row[0]))]
 
     def read(self, evaluation_id: str) -> Record | None:
         with self._connect() as db:
             row = db.execute("SELECT kernel, evaluation FROM evaluations WHERE id = ?", (evaluation_id,)).fetchone()
-        return Record(kernel=row[0], evaluation=Evaluation.model_validate_json(row[1])) if row else None
+        found = _evaluation(row[1]) if row else None
+        return Record(kernel=row[0], evaluation=found) if found else None
+
+
+def _evaluation(text: str) -> Evaluation | None:
+    """A row's evaluation; one that is damaged is as good as none."""
+    try:
+        return Evaluation.model_validate_json(text)
+    except ValidationError:
+        return None

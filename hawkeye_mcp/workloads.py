@@ -5,9 +5,9 @@ import re
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from hawkeye_mcp import content
 
@@ -93,6 +93,21 @@ class Workload(_Table):
     does_not_fit: dict[str, str] = Field({}, description="Chip: the compiler's words on the baseline at full size.")
     folder: Path
 
+    @model_validator(mode="after")
+    def _sizes(self) -> Self:
+        """Every dimension that an array names has a length at every size."""
+        if set(self.sizes) != set(get_args(Size)) or self.sizes["full"].keys() != self.sizes["check"].keys():
+            raise ValueError("[sizes] needs full and check, with the same dimensions")
+        for size, dims in self.sizes.items():
+            if wrong := sorted(name for name, length in dims.items() if not 0 < length < 2**63):
+                raise ValueError(f"[sizes] {size}: the length of {', '.join(wrong)} must be positive")
+            for array in (*self.inputs, *self.outputs):
+                if wrong := [str(dim) for dim in array.shape if (dim not in dims if isinstance(dim, str) else dim < 1)]:
+                    raise ValueError(
+                        f"{array.name}: {', '.join(wrong)} is no dimension of [sizes] {size}, nor a length"
+                    )
+        return self
+
     def shapes(self, arrays: tuple[Array, ...], size: Size) -> list[tuple[tuple[int, ...], str]]:
         """(shape, dtype) of the given inputs or outputs at one size."""
         dims = self.sizes[size]
@@ -156,10 +171,10 @@ def find(reference: str) -> Workload:
         )
     try:
         return Workload(name=folder.name, folder=folder, **tomllib.loads((folder / "workload.toml").read_text("utf-8")))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError, TypeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, OSError, TypeError) as error:
         raise UnknownWorkload(f"{folder / 'workload.toml'} cannot be read: {error}. Mend the file.") from None
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        wrong = "; ".join(": ".join(filter(None, (".".join(map(str, e["loc"])), e["msg"]))) for e in error.errors())
         raise UnknownWorkload(f"{folder / 'workload.toml'} is not a workload's declaration: {wrong}.") from None
 
 

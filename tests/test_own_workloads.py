@@ -1,5 +1,7 @@
 """Workloads in folders of one's own: a person names them by path, an agent only by the name that is pinned."""
 
+import re
+
 import pytest
 from mcp.server.mcpserver.exceptions import ToolError
 from small_workloads import write
@@ -95,3 +97,21 @@ def test_its_statement_hides_the_judging_as_every_other(tmp_path):
 
 def _pinned(workload) -> Settings:
     return Settings(workload=workload.name, workload_folder=workload.folder)
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        ("{ M = 256, K = 512 }", "needs full and check, with the same dimensions"),
+        ("{ M = 256, K = 512, N = 0 }", "check: the length of N must be positive"),
+        ("{ M = 256, K = 512, N = 768, O = 1 }", "with the same dimensions"),
+    ],
+)
+def test_a_size_without_a_length_for_each_dimension_is_no_size(tmp_path, check, said):
+    with pytest.raises(UnknownWorkload, match=re.escape(said)):
+        write(tmp_path, toml={"check = { M = 256, K = 512, N = 768 }": f"check = {check}"})
+
+
+def test_an_array_names_only_dimensions_that_have_a_length(tmp_path):
+    with pytest.raises(UnknownWorkload, match=re.escape("x: Q is no dimension of [sizes] full, nor a length")):
+        write(tmp_path, toml={'shape = ["M", "K"]': 'shape = ["Q", "K"]'})

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from hawkeye_bench import page, results, results_text
+from hawkeye_bench import page, results, results_text, runs
 from hawkeye_bench.analysis import choices_for
 from hawkeye_bench.pairs import COUNTED, FAILURES, Failures
 from hawkeye_bench.power import MOST_REPEATS, Assumptions, from_pilot, plan_repeats
@@ -86,7 +86,7 @@ def _write_page(folder: Path, found: results.Results) -> None:
 def _read(folder: Path) -> results.Results:
     try:
         return results.read(folder)
-    except results.NoRuns as error:
+    except runs.Unreadable as error:
         raise typer.BadParameter(str(error), param_hint="DIR") from None
 
 

@@ -4,9 +4,7 @@ A productive turn is an edit of a kernel file, a judgement of a new text or a re
 tells of judgements and readings, the agent's transcript of edits, model calls, tokens and dollars.
 """
 
-import json
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -52,12 +50,20 @@ def after(spent: AnySpent, line: dict[str, Any]) -> AnySpent:
         return spent
     if line["kind"] == "model":
         spent = replace(spent, turns=spent.turns + 1)
-    used = [line[name] for name in ("prompt_tokens", "completion_tokens") if line.get(name) is not None]
+    used = [told for name in ("prompt_tokens", "completion_tokens") if (told := number(line, name)) is not None]
     if used:
-        spent = replace(spent, tokens=(spent.tokens or 0) + sum(used))
-    if line.get("cost_usd") is not None:
-        spent = replace(spent, cost_usd=(spent.cost_usd or 0.0) + line["cost_usd"])
+        spent = replace(spent, tokens=(spent.tokens or 0) + int(sum(used)))
+    if (cost_usd := number(line, "cost_usd")) is not None:
+        spent = replace(spent, cost_usd=(spent.cost_usd or 0.0) + cost_usd)
     return spent
+
+
+def number(line: dict[str, Any], name: str) -> float | None:
+    """A figure of a line, which may be anybody's; None where it is none that can be: no number, negative, past 1e15."""
+    found = line.get(name)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= 1e15:
+        return None
+    return found
 
 
 def is_judgement(line: dict[str, Any]) -> bool:
@@ -104,6 +110,4 @@ class Meter:
             stream.seek(self._read_bytes)
             whole, _, _ = stream.read().rpartition(b"\n")
         self._read_bytes += len(whole) + bool(whole)
-        for line in whole.split(b"\n"):
-            with suppress(ValueError):
-                yield json.loads(line)
+        yield from calllog.objects(whole)

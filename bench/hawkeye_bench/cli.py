@@ -32,7 +32,7 @@ from hawkeye_bench.executors import local, ray
 from hawkeye_bench.exports.command import export
 from hawkeye_bench.order import RunKey, pending
 from hawkeye_bench.preregistration import NotRegistered
-from hawkeye_bench.runs import Plan, PlanDiffers, Run
+from hawkeye_bench.runs import Plan, PlanDiffers, Run, Unreadable
 from hawkeye_mcp import workloads as workload_store
 from hawkeye_mcp.candidate.isolation import isolation
 from hawkeye_mcp.chips import DEFAULT_TPU, TPUS
@@ -168,12 +168,13 @@ def main(
             if preregister:
                 typer.echo(_register(folder, plan))
             whole = runs.keep_plan(folder, plan)
+            pending(whole, folder)  # before anything is run: every record that is there can be read
             do, slots = open_now.enter_context(_executor(plan, spec, folder, address, run_cpus))
         except NotRegistered as error:
             raise typer.BadParameter(str(error), param_hint="--preregister") from None
         except ray.ClusterUnusable as error:
             raise typer.BadParameter(str(error), param_hint="--address") from None
-        except (PlanDiffers, journal.FolderInUse) as error:
+        except (PlanDiffers, Unreadable, journal.FolderInUse) as error:
             raise typer.BadParameter(str(error), param_hint="--out") from None
         except OSError as error:
             raise typer.BadParameter(f"cannot write {folder}: {error.strerror}", param_hint="--out") from None

@@ -4,12 +4,13 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from hawkeye_bench.order import RunKey
+from hawkeye_mcp import calllog
 
 Event = Literal["opened", "started", "ended", "retry", "closed"]
 
@@ -64,8 +65,5 @@ def write(out: Path, event: Event, key: RunKey | None = None, **facts: Any) -> N
 
 def read(out: Path) -> list[dict[str, Any]]:
     """All lines in order; one that a crash cut off is left out."""
-    path, found = out / "journal.jsonl", []
-    for line in path.read_bytes().split(b"\n") if path.exists() else []:
-        with suppress(ValueError):
-            found.append(json.loads(line))
-    return found
+    path = out / "journal.jsonl"
+    return calllog.read(path) if path.exists() else []

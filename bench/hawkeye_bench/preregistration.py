@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from hawkeye_bench import pairs as pairing
 from hawkeye_bench import runs as records
@@ -20,6 +20,18 @@ from hawkeye_bench.runs import Plan, Run
 from hawkeye_mcp.state import write_atomically
 
 _SHOWN = 5
+
+
+class _Planned(BaseModel):
+    """What a registered plan must name for runs to be held against it."""
+
+    agent: str
+    model: str
+    tpu: str
+    workloads: list[str]
+    conditions: list[str]
+    reps: int = Field(ge=1, le=records.MOST_REPEATS)
+    versions: dict[str, Any] | None = None
 
 
 class Registration(BaseModel):
@@ -31,6 +43,12 @@ class Registration(BaseModel):
     choices: dict[str, Any]
     registered: str = Field(description="ISO 8601, UTC; not in the hash")
     sha256: str
+
+    @field_validator("plan")
+    @classmethod
+    def _is_a_plan(cls, plan: dict[str, Any]) -> dict[str, Any]:
+        _Planned.model_validate(plan)
+        return plan
 
 
 class NotRegistered(ValueError):
@@ -71,8 +89,8 @@ def preregister(out: Path, plan: Plan, choices: Choices) -> Registration:
 
 
 def load(out: Path) -> Registration | None:
-    path = out / "preregistered.json"
-    return Registration.model_validate_json(path.read_bytes()) if path.exists() else None
+    """Raises runs.Unreadable: the file is no registration."""
+    return records.read(out / "preregistered.json", Registration)
 
 
 def deviations(registration: Registration, plan: Plan, choices: Choices, runs: Iterable[Run]) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hawkeye_bench import preregistration, trajectories
 from hawkeye_bench import runs as records
@@ -13,7 +13,7 @@ from hawkeye_bench.runs import Plan, Run
 from hawkeye_bench.trajectories import Curve, Point
 
 
-class NoRuns(ValueError):
+class NoRuns(records.Unreadable):
     """The folder is not one of the bench's; the message says what to do."""
 
 
@@ -69,13 +69,14 @@ def read(out: Path) -> Results:
 
     Raises:
         NoRuns: it holds no plan, or no run of it has ended.
+        runs.Unreadable: one of its files is none of the bench's.
     """
     plan = plan_of(out)
     found = finished(out, plan)
     if not found:
         raise NoRuns(f"no run in {out} has ended yet; start the bench again with --out {out} to go on.")
     registration = preregistration.load(out)
-    choices = Choices.model_validate(registration.choices) if registration else choices_for(plan.conditions)
+    choices = _registered(out, registration) if registration else choices_for(plan.conditions)
     analysis = analyse(found, choices)
     points = trajectories.of_runs(out, found)
     registered = None
@@ -88,16 +89,26 @@ def read(out: Path) -> Results:
     return _together(plan, analysis, found, [points[place] for place in range(len(found))], registered)
 
 
+def _registered(out: Path, registration: preregistration.Registration) -> Choices:
+    try:
+        return Choices.model_validate(registration.choices)
+    except ValidationError:
+        raise records.Unreadable(
+            f"{out / 'preregistered.json'} names no analysis that this version of the program has: put it back as it was, "
+            "or move it away to see the runs as those of a plan that was not registered."
+        ) from None
+
+
 def plan_of(out: Path) -> Plan:
     """The plan of a folder.
 
     Raises:
         NoRuns: it has none.
+        runs.Unreadable: it is none.
     """
-    path = out / "plan.json"
-    if not path.is_file():
-        raise NoRuns(f"{out} has no plan.json, so it is no folder of runs; name what --out named, or runs/DATE.")
-    return Plan.model_validate_json(path.read_bytes())
+    if plan := records.read(out / "plan.json", Plan):
+        return plan
+    raise NoRuns(f"{out} has no plan.json, so it is no folder of runs; name what --out named, or runs/DATE.")
 
 
 def finished(out: Path, plan: Plan) -> list[Run]:

@@ -6,9 +6,9 @@ import hashlib
 import os
 import secrets
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hawkeye_bench.budget import Budget
 from hawkeye_mcp import content
@@ -30,6 +30,9 @@ StopReason = Literal[
     "broken",
     "misconfigured",
 ]
+
+
+MOST_REPEATS = 10_000
 
 
 class Client(BaseModel):
@@ -113,7 +116,7 @@ class Plan(BaseModel):
     seed: int = Field(0, description="Of the order in which conditions are run.")
     workloads: list[str]
     conditions: list[str]
-    reps: int
+    reps: int = Field(ge=1, le=MOST_REPEATS)
     versions: Versions | None = None
     judge: str = Field("", description="Hash of the code that judges.")
     cells: str = Field("", description="Hash of the taxonomy's cells and of the control text: what conditions show.")
@@ -129,6 +132,30 @@ def cells_hash() -> str:
     return found.hexdigest()[:12]
 
 
+class Unreadable(ValueError):
+    """A file of a folder of runs is damaged or was written by another version; the message names it."""
+
+
+AnyRecord = TypeVar("AnyRecord", bound=BaseModel)
+
+
+def read(path: Path, kind: type[AnyRecord]) -> AnyRecord | None:
+    """A record that this program wrote; None if there is none.
+
+    Raises:
+        Unreadable: it is not of this kind.
+    """
+    try:
+        return kind.model_validate_json(path.read_bytes()) if path.exists() else None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise Unreadable(
+            f"{path} is damaged or of another version of this program ({where or 'JSON'}: {first['msg']}): put it back as "
+            "it was, or move its folder away."
+        ) from None
+
+
 class PlanDiffers(ValueError):
     """The folder holds runs made with other parameters or versions; the message names them."""
 
@@ -139,10 +166,10 @@ def keep_plan(out: Path, plan: Plan) -> Plan:
 
     Raises:
         PlanDiffers: runs of two different set-ups would be mixed.
+        Unreadable: the plan that is there is none.
     """
     path = out / "plan.json"
-    if path.exists():
-        before = Plan.model_validate_json(path.read_bytes())
+    if before := read(path, Plan):
         then, now = _fixed(before), _fixed(plan)
         if changed := [
             f"{name} {then.get(name)!r} is now {now[name]!r}" for name in now if now[name] != then.get(name)
@@ -164,8 +191,9 @@ def keep_plan(out: Path, plan: Plan) -> Plan:
 
 def _fixed(plan: Plan) -> dict[str, object]:
     """What all runs of one folder have in common."""
-    fields = plan.model_dump(exclude={"workloads", "conditions", "reps"})
-    return fields | fields.pop("budget") | (fields.pop("versions") or {})
+    fields: dict[str, Any] = plan.model_dump(exclude={"workloads", "conditions", "reps"})
+    budget: dict[str, object] = fields.pop("budget")
+    return fields | budget | (fields.pop("versions") or {})
 
 
 def name_of(workload: str) -> str:
@@ -186,9 +214,12 @@ def make_workspace(out: Path, run_folder: Path) -> Path:
 
 
 def finished(run_folder: Path) -> Run | None:
-    """The record of a run that has ended; None when it has not, or says nothing."""
-    path = run_folder / "run.json"
-    return Run.model_validate_json(path.read_bytes()) if path.exists() else None
+    """The record of a run that has ended; None when it has not, or says nothing.
+
+    Raises:
+        Unreadable: it is no record.
+    """
+    return read(run_folder / "run.json", Run)
 
 
 def set_aside(run_folder: Path) -> None:

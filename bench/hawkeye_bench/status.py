@@ -1,13 +1,14 @@
 """`hawkeye-bench status`: how far a folder of runs is, read from its files while a bench works in it or afterwards."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
@@ -62,23 +63,44 @@ def read(out: Path) -> Status:
 
     Raises:
         results.NoRuns: the folder has no plan.
+        runs.Unreadable: its plan or a record is none.
     """
     plan = results.plan_of(out)
-    working, lines = journal.is_held(out), journal.read(out)
-    last: dict[RunKey, dict[str, Any]] = {}
+    working = journal.is_held(out)
+    last: dict[RunKey, _Line] = {}
     slots = None
-    for line in lines:
-        if line["event"] == "opened":
-            slots = line["slots"]
-        elif "workload" in line:
-            last[RunKey(line["workload"], line["condition"], line["repeat"])] = line
+    for line in _lines(out):
+        if line.event == "opened":
+            slots = line.slots
+        elif line.workload is not None:
+            last[RunKey(line.workload, line.condition, line.repeat)] = line
     found = [_state(out, key, last.get(key), working) for key in order.planned(plan)]
     return Status(working=working, slots=slots, runs=found, left_s=_left_s(out, plan, found, slots))
 
 
-def _state(out: Path, key: RunKey, line: dict[str, Any] | None, working: bool) -> RunState:
+class _Line(BaseModel):
+    """What the journal tells of a run, or of the bench where there is no workload."""
+
+    event: journal.Event
+    time: AwareDatetime
+    slots: int | None = Field(None, ge=1, le=10**6)
+    workload: str | None = None
+    condition: str = ""
+    repeat: int = 0
+    tries: int = Field(0, ge=0, le=10**6)
+    error: str | None = None
+
+
+def _lines(out: Path) -> Iterator[_Line]:
+    """The journal's lines; what is none of ours is left out."""
+    for line in journal.read(out):
+        with suppress(ValidationError):
+            yield _Line.model_validate(line)
+
+
+def _state(out: Path, key: RunKey, line: _Line | None, working: bool) -> RunState:
     name = records.name_of(key.workload)
-    known = {"workload": name, "condition": key.condition, "repeat": key.repeat, "tries": line["tries"] if line else 0}
+    known = {"workload": name, "condition": key.condition, "repeat": key.repeat, "tries": line.tries if line else 0}
     if run := records.finished(key.folder(out)):
         return RunState(
             **known,
@@ -93,9 +115,9 @@ def _state(out: Path, key: RunKey, line: dict[str, Any] | None, working: bool) -
         )
     if line is None:
         return RunState(**known, state="to do")
-    if line["event"] == "started":
+    if line.event == "started":
         point = trajectories.trajectory(key.folder(out))[-1]
-        since = (datetime.now(UTC) - datetime.fromisoformat(line["time"])).total_seconds()
+        since = (datetime.now(UTC) - line.time).total_seconds()
         return RunState(
             **known,
             state="running" if working else "interrupted",
@@ -106,8 +128,8 @@ def _state(out: Path, key: RunKey, line: dict[str, Any] | None, working: bool) -
             tokens=point.tokens,
             cost_usd=point.cost_usd,
         )
-    waiting = working and line["event"] == "retry"
-    return RunState(**known, state="waiting" if waiting else "broken", error=line.get("error"))
+    waiting = working and line.event == "retry"
+    return RunState(**known, state="waiting" if waiting else "broken", error=line.error)
 
 
 def _sum(*parts: int | None) -> int | None:
@@ -180,7 +202,7 @@ def status(
     def look() -> Status:
         try:
             return read(folder)
-        except results.NoRuns as error:
+        except records.Unreadable as error:
             raise typer.BadParameter(str(error), param_hint="DIR") from None
 
     found = look()

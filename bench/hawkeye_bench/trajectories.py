@@ -4,10 +4,8 @@ Read from the server's call log and the agent's transcript, which lie beside a r
 the agent's own session was told; only the last best kernel is judged again, so a curve need not end at the score.
 """
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -57,10 +55,10 @@ class Curve(BaseModel):
 
 def trajectory(folder: Path) -> list[Point]:
     """The points of the run whose record lies in the folder, from nothing on; only the first without a log."""
-    calls = calllog.read(folder / "calls.jsonl") if (folder / "calls.jsonl").exists() else []
+    lines = [line for name in ("calls.jsonl", "transcript.jsonl") for line in _read(folder / name)]
     points = [Point()]
     # Both write UTC with milliseconds, so their times sort as text.
-    for line in sorted([*calls, *_transcript(folder / "transcript.jsonl")], key=lambda line: str(line.get("time"))):
+    for line in sorted(lines, key=lambda line: str(line.get("time"))):
         after = _after(points[-1], line)
         if after != points[-1]:
             points.append(after)
@@ -153,16 +151,12 @@ def _places(axis: Axis, end: float) -> list[float]:
 def _after(point: Point, line: dict[str, Any]) -> Point:
     """Where a run stands after one line of its log or transcript."""
     point = budget.after(point, line)
-    speedup = line.get("speedup")
+    speedup = budget.number(line, "speedup")
     if budget.is_judgement(line) and line.get("status") == "correct" and speedup and not line.get("lower_bound"):
         point = replace(point, speedup=max(speedup, point.speedup or 0.0))
     return point
 
 
-def _transcript(path: Path) -> list[dict[str, Any]]:
-    """The agent's events; a line cut off by a crash is left out."""
-    found = []
-    for line in path.read_bytes().split(b"\n") if path.exists() else []:
-        with suppress(ValueError):
-            found.append(json.loads(line))
-    return found
+def _read(path: Path) -> list[dict[str, Any]]:
+    """The lines of a log or of a transcript; none where there is no such file."""
+    return calllog.read(path) if path.exists() else []

@@ -43,10 +43,10 @@ def known(row: Row, *, fresh: bool = False) -> Features | None:
         return {"reason": f"it was not predicted yet, which needs the kernels of tokamax: pip install {EXTRA}"}
     path = folder() / f"{row.id}.json"
     try:
-        found: Features = json.loads(path.read_text(encoding="utf-8"))
-        return found
-    except (FileNotFoundError, ValueError):
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, RecursionError, ValueError):
         return None
+    return found if isinstance(found, dict) else None
 
 
 async def collect(

@@ -177,7 +177,7 @@ def _valid(entry: Any, workload: Workload, tpu: str, versions: Versions) -> Entr
 def _read(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, RecursionError, ValueError):
         return None  # a half-written or foreign file is as good as none
 
 

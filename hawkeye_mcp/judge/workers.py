@@ -151,6 +151,8 @@ class Worker:
                 line = await self._replies.receive_until(b"\n", REPLY_BYTES)
         except TimeoutError as error:
             raise WorkerTimeout(f"{method} ran longer than {timeout_s:g} s") from error
+        except anyio.DelimiterNotFound as error:
+            raise WorkerDied(f"{method}: the worker answered with more than {REPLY_BYTES >> 20} MiB") from error
         except (
             anyio.EndOfStream,
             anyio.IncompleteRead,
@@ -163,11 +165,7 @@ class Worker:
             if not self._ready:
                 raise WorkerUnavailable(f"before it took a request {how}") from error
             raise WorkerDied(f"{method}: {how}") from error
-        reply = json.loads(line)
-        if "error" in reply:
-            raise WorkerError(reply["error"]["type"], reply["error"]["text"], reply["error"]["traceback"])
-        result: dict[str, Any] = reply["result"]
-        return result
+        return _result(method, line)
 
     def _last_words(self) -> str:
         with contextlib.suppress(OSError):
@@ -182,6 +180,25 @@ class Worker:
                 os.killpg(self._process.pid, signal.SIGKILL)
             await self._process.aclose()
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _result(method: str, line: bytes) -> dict[str, Any]:
+    """What a worker's reply holds.
+
+    Raises:
+        WorkerError: it says that the request raised.
+        WorkerDied: it is no reply; a worker that has lost its way is as good as dead.
+    """
+    try:
+        reply = json.loads(line)
+        if error := reply.get("error"):
+            raise WorkerError(str(error["type"]), str(error["text"]), str(error["traceback"]))
+        result = reply["result"]
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise WorkerDied(f"{method}: what the worker answered is no reply: {line[:200]!r}") from error
+    if not isinstance(result, dict):
+        raise WorkerDied(f"{method}: what the worker answered is no reply: {line[:200]!r}")
+    return result
 
 
 class WorkerPool:

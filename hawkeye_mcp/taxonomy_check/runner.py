@@ -270,5 +270,5 @@ def _path(tpu: str, row: str, facts: Mapping[str, Any], code: str) -> Path:
 
 def _read(path: Path) -> Verified | None:
     with suppress(FileNotFoundError, ValidationError):
-        return Verified.model_validate_json(path.read_text(encoding="utf-8"))
+        return Verified.model_validate_json(path.read_bytes())
     return None

@@ -60,7 +60,7 @@ def known(workload: Workload, size: Size) -> Checked | None:
 
 def _read(path: Path) -> Checked | None:
     with suppress(FileNotFoundError, ValidationError):
-        return Checked.model_validate_json(path.read_text(encoding="utf-8"))
+        return Checked.model_validate_json(path.read_bytes())
     return None
 
 

@@ -4,7 +4,6 @@ from collections import Counter
 
 import pytest
 from fuzzing import EXAMPLES, fuzz
-from hypothesis import strategies as st
 from mutating import mutated
 
 from hawkeye_mcp.profiler import critical_path, dumped, hlo, llo, schedule

@@ -14,6 +14,7 @@ from hawkeye_bench.agents.session import CLIENT, Session, connect
 
 _RETRIED = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 _MODEL_TIMEOUT_S = 600.0
+_MOST_TOKENS = 10**12
 
 
 class MinimalAgent:
@@ -100,8 +101,10 @@ class MinimalAgent:
 
 def _json_object(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
-    except ValueError:
+        # halves of surrogate pairs and numbers that are none: nothing that comes after could send or keep them
+        whole = json.dumps(json.loads(text), ensure_ascii=False, allow_nan=False)
+        found = json.loads(whole.encode("utf-8", "replace"))
+    except (RecursionError, ValueError):
         found = None
     if not isinstance(found, dict):
         raise AgentUnavailable(f"the model endpoint's answer is no JSON object: {text[:200]}")
@@ -115,11 +118,27 @@ def _read(answer: dict[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:
         message: dict[str, Any] = {"role": "assistant", "content": found.get("content") or ""}
     except (KeyError, IndexError, TypeError, AttributeError):
         raise AgentUnavailable(f"the model endpoint's answer has no message: {str(answer)[:200]}") from None
-    if found.get("tool_calls"):
-        message["tool_calls"] = found["tool_calls"]
-    usage = answer.get("usage") or {}
+    if calls := found.get("tool_calls"):
+        if not _are_calls(calls):
+            raise AgentUnavailable(f"the model endpoint's answer has no proper tool calls: {str(calls)[:200]}")
+        message["tool_calls"] = calls
+    usage = answer.get("usage")
     names = ("prompt_tokens", "completion_tokens")
-    return message, {name: usage[name] for name in names if isinstance(usage.get(name), int)}
+    tokens = {name: usage.get(name) for name in names} if isinstance(usage, dict) else {}
+    return message, {name: used for name, used in tokens.items() if type(used) is int and 0 <= used <= _MOST_TOKENS}
+
+
+def _are_calls(calls: Any) -> bool:
+    """Whether each names a tool and gives its arguments as a text; what is in the text is the model's affair."""
+    if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
+        return False
+    functions = [call.get("function") for call in calls]
+    return all(
+        isinstance(each, dict)
+        and isinstance(each.get("name", ""), str)
+        and isinstance(each.get("arguments") or "", str)
+        for each in functions
+    )
 
 
 async def _carry_out(session: Session, function: dict[str, Any]) -> str:
@@ -127,7 +146,8 @@ async def _carry_out(session: Session, function: dict[str, Any]) -> str:
     name = function.get("name", "")
     try:
         arguments = json.loads(function.get("arguments") or "{}")
-    except ValueError as error:
+        json.dumps(arguments, ensure_ascii=False).encode("utf-8")
+    except (RecursionError, ValueError) as error:
         return f"The arguments of {name} are no JSON: {error}. Repeat the call with a JSON object."
     if not isinstance(arguments, dict):
         return f"The arguments of {name} must be a JSON object."

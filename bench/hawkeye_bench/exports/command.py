@@ -6,6 +6,7 @@ from typing import Annotated, Literal, get_args
 import typer
 
 from hawkeye_bench import results
+from hawkeye_bench import runs as records
 from hawkeye_bench.exports import files, inspect_logs, paper, tables
 
 Format = Literal["csv", "markdown", "inspect"]
@@ -30,7 +31,7 @@ def export(
         raise typer.BadParameter(f"{to!r} is not one of {', '.join(get_args(Format))}.", param_hint="--to")
     try:
         found = results.read(folder)
-    except results.NoRuns as error:
+    except records.Unreadable as error:
         raise typer.BadParameter(str(error), param_hint="DIR") from None
     runs = results.finished(folder, found.plan)
     if to == "csv":
