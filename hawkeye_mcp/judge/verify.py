@@ -109,7 +109,8 @@ def public_inputs(workload: str) -> dict[str, Any]:
     arrays = [np.asarray(x) for x in draw(jax.random.key(0))]
     return {
         "inputs": [
-            {"shape": list(x.shape), "dtype": str(x.dtype), "data": base64.b64encode(x.tobytes()).decode()} for x in arrays
+            {"shape": list(x.shape), "dtype": str(x.dtype), "data": base64.b64encode(x.tobytes()).decode()}
+            for x in arrays
         ]
     }
 
