@@ -5,6 +5,7 @@ asked of every such run.
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from hawkeye_mcp import calllog
 from hawkeye_mcp.versions import versions
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-FAKE_SERVER = [str(ROOT / ".venv/bin/python"), str(ROOT / "tests/fake_judge_server.py")]
+FAKE_SERVER = [sys.executable, str(ROOT / "tests/fake_judge_server.py")]
 KEY_VARIABLE, KEY = "SCRIPTED_MODEL_KEY", "dummy-key-of-the-script"
 WORKLOAD = "8p_GEMM"
 
@@ -79,7 +80,7 @@ def left_over(out: Path) -> list[str]:
     return found
 
 
-def check_optimisation(found: Run, out: Path, condition: str, *, edits: int, reading_is_a_turn: bool = True) -> None:
+def check_optimisation(found: Run, out: Path, condition: str, *, edits: int) -> None:
     """Everything that holds of the scripted session, whatever client has played it. edits: files written."""
     cells = condition == "taxonomy"
     calls = edits + 3 + cells + 1  # each tool call, and the last word
@@ -148,7 +149,7 @@ async def check_killed(module: str, name: str, arguments: str, out: Path, enviro
     code = BENCH.format(
         paths=[str(tests), str(tests.parent)], module=module, name=name, arguments=arguments, out=str(out)
     )
-    bench = await anyio.open_process([FAKE_SERVER[0], "-c", code], env={**os.environ, **environment}, stdout=None)
+    bench = await anyio.open_process([sys.executable, "-c", code], env={**os.environ, **environment}, stdout=None)
     with anyio.fail_after(120):
         while not _judging(out):
             assert bench.returncode is None
