@@ -244,7 +244,7 @@ def _outcome(seen: Seen) -> tuple[Any, str, str]:
         return "failed", f"It could not be run: {seen.failed}", "Mend this first, then sanitize again."
     if seen.findings:
         count = len(seen.findings)
-        text = f"{count} finding{'s' if count > 1 else ''}. Each is wrong on a TPU, whatever an interpreter shows."
+        text = f"{count} finding{'s' if count > 1 else ''}: wrong on a TPU, whatever an interpreter shows."
         return "findings", text, "Mend the first finding, then sanitize again."
     if not seen.checks:
         return (

@@ -177,7 +177,7 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-async def _main(chosen: Sequence[str], out: Path | None) -> list[dict[str, Any]]:
+async def scored(chosen: Sequence[str], out: Path | None) -> list[dict[str, Any]]:
     from hawkeye_mcp.taxonomy_check.runner import chip_facts
 
     rows = [json.loads(line) for line in out.read_text().splitlines()] if out and out.exists() else []
@@ -214,7 +214,7 @@ def main() -> None:
     given = parser.parse_args()
     if unknown := set(given.corpora) - set(CORPORA):
         parser.error(f"there is no corpus {', '.join(sorted(unknown))}")
-    print(table(anyio.run(_main, given.corpora or CORPORA, given.out)))
+    print(table(anyio.run(scored, given.corpora or CORPORA, given.out)))
 
 
 if __name__ == "__main__":
