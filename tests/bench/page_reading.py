@@ -1,11 +1,11 @@
 """A report's page read as a browser would, without one: its elements, its tables and its text by section."""
 
+import base64
 import re
+import zlib
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-
-from hawkeye_bench.page import rendering
 
 _BLOCKS = {"p", "b", "span", "li", "dt", "dd", "td", "th", "h1", "h2", "h3", "a", "summary", "text"}
 _VOID = {"meta", "input", "br", "hr", "img", "link"}
@@ -65,4 +65,4 @@ def read(path: Path) -> Document:
 def run_pages(path: Path) -> dict[str, str]:
     """The HTML of each run's page, by its key."""
     found = re.findall(r'class="run-data" data-key="([^"]*)">([^<]*)<', path.read_text(encoding="utf-8"))
-    return {key: rendering.decoded(encoded) for key, encoded in found}
+    return {key: zlib.decompress(base64.b64decode(encoded)).decode() for key, encoded in found}

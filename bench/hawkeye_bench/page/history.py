@@ -64,8 +64,8 @@ class Version:
 
 @dataclass(frozen=True)
 class History:
-    """judgements: how many by status, cached ones left out. texts: kernel texts by sha256. logged: whether the run
-    has a call log at all."""
+    """judgements: how many by status, cached ones left out. ceilings: by unit, its rate a second and where that
+    comes from, as profiles told. logged: whether the run has a call log at all."""
 
     steps: list[Step] = field(default_factory=list)
     versions: list[Version] = field(default_factory=list)

@@ -266,8 +266,3 @@ def _asset(name: str) -> str:
 def _hash(text: str) -> str:
     """As a page's policy names a script or style that it allows."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-def decoded(encoded: str) -> str:
-    """The HTML of a run's page as the browser sees it."""
-    return zlib.decompress(base64.b64decode(encoded)).decode("utf-8")
