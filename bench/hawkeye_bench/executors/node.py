@@ -32,7 +32,7 @@ from hawkeye_mcp.versions import versions
 
 _FOLDER = "hawkeye-run-"
 # A younger folder may be one that is only just being made.
-_ABANDONED_AFTER_S = 3600.0
+_ABANDONED_AFTER_S = 60.0
 # What a worker may take to end its agent and server by itself.
 GRACE_S = 20.0
 CODE = "code of bench and server"
