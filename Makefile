@@ -34,6 +34,8 @@ test-clients: setup $(CLIENTS)/.installed
 
 $(CLIENTS)/.installed: Makefile
 	mkdir -p $(CLIENTS)
+	$(BIN)/python -m pip install --quiet --group clients
+	-command -v chromedriver || apt-get install -y -qq chromium chromium-driver
 	-npm install --prefix $(CLIENTS) --no-audit --no-fund @anthropic-ai/claude-code@2.1.332 @openai/codex@0.171.0 \
 	  @google/gemini-cli@0.61.0 node@22
 	-$(NEWER_PYTHON) -m venv $(CLIENTS)/openhands && \
