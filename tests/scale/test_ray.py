@@ -53,14 +53,14 @@ def test_where_nobody_listens_is_said_at_once():
 def test_runs_go_to_the_hosts_of_the_chip_and_take_one_chip_each():
     found = ray.look(None, [CPU_ONLY, V6E_HOST, V6E_HOST], "v6e", 2)
     assert (found.accelerator, found.machines, found.slots) == ("TPU-V6E", 2, 8)
-    assert str(found) == "Ray: 2 machines, 8 runs at once with 2 CPUs and one v6e chip each."
+    assert str(found) == "Ray: 2 machines, 8 at once, 2 CPUs and one v6e chip for each run."
     assert ray.look(None, [V6E_HOST], "v6e", 20).slots == 2  # by its CPUs
 
 
 def test_where_no_host_has_the_chip_times_are_predicted_and_that_is_said():
     found = ray.look(None, [{"memory": GIB, "node:__internal_head__": 1.0}, CPU_ONLY, V6E_HOST], "v5e", 2)
     assert (found.accelerator, found.machines, found.slots) == (None, 2, 4 + 22)
-    assert str(found).endswith("None of them has v5e chips, so times are predicted.")
+    assert str(found).endswith("26 at once, 2 CPUs for each run. No host has v5e chips: times are predicted.")
     assert ray.look(None, [CPU_ONLY | {"memory": 7 * GIB}], "v5e", 2).slots == 2  # by its memory
 
 

@@ -56,9 +56,10 @@ class Cluster:
 
     def __str__(self) -> str:
         """What is said at the start."""
+        machines = "1 machine" if self.machines == 1 else f"{self.machines} machines"
         each = f"{self.cpus} CPUs" + (f" and one {self.tpu} chip" if self.accelerator else "")
-        chips = "" if self.accelerator else f" None of them has {self.tpu} chips, so times are predicted."
-        return f"Ray: {self.machines} machines, {self.slots} runs at once with {each} each.{chips}"
+        chips = "" if self.accelerator else f" No host has {self.tpu} chips: times are predicted."
+        return f"Ray: {machines}, {self.slots} at once, {each} for each run.{chips}"
 
 
 @contextmanager
