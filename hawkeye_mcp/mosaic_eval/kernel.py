@@ -54,7 +54,9 @@ class _Window:
             start = tuple(i - low for i, low in zip(indices, self.padding, strict=True))
         else:
             start = tuple(i * n for i, n in zip(indices, self.block, strict=True))
-            if any(s <= -n or s >= max(size, 1) for s, n, size in zip(start, self.block, self.array.shape, strict=True)):
+            if any(
+                s <= -n or s >= max(size, 1) for s, n, size in zip(start, self.block, self.array.shape, strict=True)
+            ):
                 raise Fault(f"block {indices} of {list(self.block)}, outside of a {list(self.array.shape)} array")
         if start != self.start:
             self.write_back()

@@ -13,7 +13,7 @@ from jax._src.lib.mlir import ir
 from hawkeye_mcp.mosaic_eval.errors import Ended, Exhausted, Unsupported
 from hawkeye_mcp.mosaic_eval.form import check_layout
 from hawkeye_mcp.mosaic_eval.memory import Semaphores
-from hawkeye_mcp.mosaic_eval.types import Array
+from hawkeye_mcp.mosaic_eval.types import Array, vector
 
 # About a minute of scalar operations.
 MOST_STEPS = 20_000_000
@@ -125,17 +125,14 @@ class Scope:
             raise Unsupported(name)
         function = PURE[name](op)
         operands = self.slots(op.operation.operands)
-        (result,) = [self.define(value) for value in op.operation.results]
-        if len(operands) == 1:
-            (one,) = operands
-
-            def unary(frame: Frame) -> None:
-                frame[result] = function(frame[one])
-
-            return unary
+        (value,) = op.operation.results
+        result, (shape, dtype) = self.define(value), vector(value.type)
 
         def run(frame: Frame) -> None:
-            frame[result] = function(*[frame[slot] for slot in operands])
+            found = function(*[frame[slot] for slot in operands])
+            if found.shape != shape or found.dtype != dtype:  # a translator that got it wrong
+                raise Unsupported(f"{name} (it gave {found.dtype}{list(found.shape)})")
+            frame[result] = found
 
         return run
 
