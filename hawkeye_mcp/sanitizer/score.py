@@ -1,13 +1,16 @@
 """How good the sanitizer is: false alarms on right kernels, and seeded defects found.
 
 `python -m hawkeye_mcp.sanitizer.score [CORPUS ...] [--out FILE]` in a checkout: fixtures (tests/kernels), cells (the
-taxonomy's kernels of all chips, each text once), public (what jax ships), families and defects (tests/sanitizer). It
-takes minutes; every result is written to FILE as it comes, and those that are there already are not made again.
+taxonomy's kernels of all chips, each text once), public (what jax ships), families and defects (tests/sanitizer), and
+mutants: fixtures and v5e's cells changed by rule at the first place where a rule fits, written before it was known
+what is found of them. Some of these are no defect: an axis that carries nothing may be parallel. It takes an hour; every
+result is written to FILE as it comes, and those that are there already are not made again.
 """
 
 import argparse
 import importlib.util
 import json
+import re
 import sys
 import tempfile
 import time
@@ -26,7 +29,14 @@ from hawkeye_mcp.sanitizer.model import Setting
 from hawkeye_mcp.sanitizer.run import Sanitizer, Seen, open_sanitizer
 
 ROOT = Path(__file__).parents[2]
-CORPORA = ("fixtures", "cells", "public", "families", "defects")
+CORPORA = ("fixtures", "cells", "public", "families", "defects", "mutants")
+# What is replaced, by what, and the kinds of finding that are right.
+_RULES: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "no start": (r"(@pl\.when\([^\n]*) == 0\)", r"\1 == -1)", ("uninitialised_read",)),
+    "no end": (r"(@pl\.when\([^\n]*num_programs\(\d\)) - 1\)", r"\1)", ("unwritten_output",)),
+    "parallel": (r'"arbitrary"\)', '"parallel")', ("parallel_carry",)),
+    "no wait": (r"\n +\w+\.wait\(\)", "", ("dma_never_waited", "read_before_wait", "race", "uninitialised_read")),
+}
 _ALL: tuple[Setting, ...] = ("static", "one_core", "two_cores")
 _ONE: tuple[Setting, ...] = ("static", "one_core")
 
@@ -57,12 +67,15 @@ def subjects(chosen: Sequence[str], scratch: Path, facts: dict[str, Any]) -> Ite
         yield Subject("fixtures", path.stem, path.read_text("utf-8"), "v5p", _ALL, workload)
     if "cells" in chosen:
         yield from _cells(scratch, facts)
+    if "mutants" in chosen:
+        right = [*subjects(["fixtures"], scratch, facts), *(s for s in _cells(scratch, facts) if s.tpu == "v5e")]
+        yield from _mutants(right)
     for one in public_kernels.cases() if "public" in chosen else []:
         yield Subject("public", one.name, one.source, "v5p", _ALL, case=one)
     folder = ROOT / "tests" / "sanitizer"
     for path in sorted((folder / "families").glob("*.py")) if "families" in chosen else []:
-        right = case(path.stem, path.read_text("utf-8"))
-        yield Subject("families", path.stem, right.source, "v5p", _ALL, case=right)
+        family = case(path.stem, path.read_text("utf-8"))
+        yield Subject("families", path.stem, family.source, "v5p", _ALL, case=family)
     for defect in _module(folder / "defects.py").DEFECTS if "defects" in chosen else []:
         name = f"{defect.family}: {defect.name}"
         seeded = case(defect.family, defect.source())
@@ -82,12 +95,23 @@ def _cells(scratch: Path, facts: dict[str, Any]) -> Iterator[Subject]:
             for name, text in source.problem(row, facts[tpu]).items():
                 (folder / name).write_text(text, encoding="utf-8")
             for part in ("naive_kernel.py", "optimized_kernel.py"):
-                text = (content.folder("taxonomy") / tpu / row / part).read_text("utf-8")
+                text = (content.folder("taxonomy") / tpu / row / part).read_text("utf-8") + "\n\nworkload = kernel\n"
                 settings = _ALL if tpu in ("v5p", "7x") else _ONE
                 subject = Subject("cells", f"{row}/{part.split('_')[0]}", text, tpu, settings, f"{folder}/")
                 found.setdefault((row, text, str(folder)), (subject, []))[1].append(tpu)
     for subject, _ in found.values():
         yield subject
+
+
+def _mutants(right: Sequence[Subject]) -> Iterator[Subject]:
+    for subject in right:
+        for rule, (old, new, wanted) in _RULES.items():
+            found = re.search(old, subject.source)
+            if found:
+                source = re.sub(old, new, subject.source, count=1)
+                line = subject.source[: found.end()].count("\n") + 1
+                name = f"{subject.name}: {rule}"
+                yield Subject("mutants", name, source, "v5e", _ONE, subject.workload, wanted=wanted, line=line)
 
 
 def _module(path: Path) -> Any:
@@ -154,9 +178,9 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
         if not of:
             continue
         took = sorted(row["seconds"] for row in of)
-        if name == "defects":
+        if name in ("defects", "mutants"):
             hit = sum(row["right"] for row in of)
-            lines.append(f"defects: {hit} of {len(of)} found ({hit / len(of):.1%}); ")
+            lines.append(f"{name}: {hit} of {len(of)} found ({hit / len(of):.1%}); ")
             lines[-1] += f"as the kind they were seeded as {sum(row['first_kind'] for row in of)}; "
             near = [row["line_off"] for row in of if row["line_off"] is not None]
             lines[-1] += f"within 3 lines of the change {sum(off <= 3 for off in near)} of {len(near)} that have a line"
@@ -181,7 +205,7 @@ async def scored(chosen: Sequence[str], out: Path | None) -> list[dict[str, Any]
     from hawkeye_mcp.taxonomy_check.runner import chip_facts
 
     rows = [json.loads(line) for line in out.read_text().splitlines()] if out and out.exists() else []
-    facts = await chip_facts(list(CHIPS)) if "cells" in chosen else {}
+    facts = await chip_facts(list(CHIPS)) if {"cells", "mutants"} & set(chosen) else {}
     with tempfile.TemporaryDirectory(prefix="hawkeye-sanitizer-score-") as scratch:
         wanted = list(subjects(chosen, Path(scratch), facts))
         keys = {subject.key for subject in wanted}
