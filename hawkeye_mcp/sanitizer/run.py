@@ -200,6 +200,9 @@ def _take(reply: dict[str, Any], source: str, settings: Sequence[Setting], seen:
     if isinstance(failed, dict) and not seen.failed:
         where = "; ".join(_clean(line) for line in _list(failed.get("where"))[-2:])
         seen.failed = _clean(failed.get("text"), 1500) + (f" ({where})" if where else "")
+    told = {*seen.checks, *(skip.check for skip in seen.not_checked)}
+    reason = _clean(reply.get("unfinished")) or seen.failed or "the kernel's process does not say that it ran"
+    seen.not_checked += [NotChecked(check=check, reason=reason) for check in allowed if check not in told]
 
 
 def _compare(seen: Seen, tpu: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from hawkeye_mcp.sanitizer import corpus
 from hawkeye_mcp.sanitizer.advice import ADVICE
-from hawkeye_mcp.sanitizer.model import KINDS
+from hawkeye_mcp.sanitizer.model import CHECKS, KINDS
 from hawkeye_mcp.sanitizer.run import Seen, _clean, _compare, _narrow, _outcome, _settings, _take, _unique
 
 SOURCE = "one\ntwo\nthree"
@@ -47,7 +47,17 @@ def test_a_line_that_the_file_does_not_have_is_none(line):
 )
 def test_what_has_not_the_form_of_a_reply_is_left_out(reply):
     seen = _taken(reply)
-    assert (seen.findings, seen.checks, seen.not_checked, seen.seconds, seen.failed) == ([], [], [], {}, "")
+    assert (seen.findings, seen.checks, seen.seconds, seen.failed) == ([], [], {}, "")
+
+
+def test_each_check_ran_or_has_a_reason():
+    seen = _taken(
+        {"ran": ["static", "races"], "unfinished": "too slow", "not_checked": [{"check": "dma", "reason": "r"}]}
+    )
+    reasons = {skip.check: skip.reason for skip in seen.not_checked}
+    assert reasons["dma"] == "r"
+    assert reasons["uninitialised"] == reasons["seeds"] == "too slow"
+    assert {*reasons, *seen.checks} == set(CHECKS) - {"two_cores"}
 
 
 def test_a_flood_is_cut():
@@ -55,7 +65,7 @@ def test_a_flood_is_cut():
     seen = _taken({"findings": flood, "not_checked": [{"check": "races", "reason": "y" * 10**6}] * 10**4})
     assert len(seen.findings) <= 50
     assert max(len(finding.message) for finding in seen.findings) <= 400
-    assert len(seen.not_checked) <= 100
+    assert len(seen.not_checked) <= 100 + len(CHECKS)
 
 
 def test_texts_are_one_line_without_control_characters():
