@@ -22,6 +22,7 @@ from hawkeye_mcp.sanitizer.model import CHECKS, KINDS, Check, Finding, NotChecke
 from hawkeye_mcp.workloads import Workload
 
 RUN_S = 120.0
+QUICK_S = 20.0
 _DRAW_S = 120.0
 _MOST_FINDINGS = 50
 _MESSAGE = 400
@@ -59,21 +60,26 @@ class Sanitizer:
         tpu: str,
         *,
         only: Check | None = None,
+        quick: bool = False,
         progress: Callable[[str], None] = lambda stage: None,
     ) -> Sanitized:
-        """Run the kernel's checks for one workload on one chip; only: that check alone.
+        """Run the kernel's checks for one workload on one chip.
+
+        only: that check alone. quick: what fits beside an evaluation: the grid at full size and one watched run in the
+        grid's own order (more of the same program where garbage is read), for at most `QUICK_S`.
 
         Raises:
             SandboxFailed, WorkerDied, WorkerTimeout, WorkerUnavailable, WorkerError: the harness is at fault.
         """
         start = time.monotonic()
-        wanted = _settings(only, tpu)
+        wanted: list[Setting] = ["static", "one_core"] if quick else _settings(only, tpu)
         progress("draw")
         inputs: list[dict[str, Any]] = []
         if wanted != ["static"]:
             inputs = await self.draw(workload)
         drawn_s = time.monotonic() - start
-        seen = await self.examine(source, workload.shapes(workload.inputs, "full"), inputs, tpu, wanted, progress)
+        full = workload.shapes(workload.inputs, "full")
+        seen = await self.examine(source, full, inputs, tpu, wanted, progress, quick=quick)
         if only:
             _narrow(seen, only)
         stages = {"draw": round(drawn_s, 3), **seen.seconds, "total": round(time.monotonic() - start, 3)}
@@ -113,13 +119,15 @@ class Sanitizer:
         *,
         quick: bool = False,
     ) -> Seen:
-        """full: signature at the size of which only the grid is looked at. inputs: what it is run on, as sent.
-
-        quick: the parallel axes keep their order.
-        """
+        """full: signature at the size of which only the grid is looked at. inputs: what it is run on, as sent."""
         seen = Seen()
         first = [setting for setting in settings if setting != "two_cores"]
-        request = {"full": [[list(shape), dtype] for shape, dtype in full], "inputs": inputs, "quick": quick}
+        request = {
+            "full": [[list(shape), dtype] for shape, dtype in full],
+            "inputs": inputs,
+            "quick": quick,
+            "limit_s": QUICK_S if quick else RUN_S,
+        }
         if first:
             progress("watch on one core")
             whole = await self._ask(source, tpu, first, request, seen)
@@ -133,8 +141,9 @@ class Sanitizer:
                 progress("race two cores")
                 await self._ask(source, tpu, ["two_cores"], request, seen)
                 _compare(seen, tpu)
-        if "two_cores" not in settings and tpu not in TWO_CORES and len(settings) > 1:
-            seen.not_checked.append(NotChecked(check="two_cores", reason=f"{tpu} has one TensorCore"))
+        if "two_cores" not in settings and len(settings) > 1:
+            reason = "it is left to the sanitizer alone" if tpu in TWO_CORES else f"{tpu} has one TensorCore"
+            seen.not_checked.append(NotChecked(check="two_cores", reason=reason))
         seen.findings = _unique(seen.findings)
         return seen
 
@@ -143,7 +152,7 @@ class Sanitizer:
     ) -> bool:
         """One sandbox; False if it died, so that fewer settings at once may tell more."""
         chip = CHIPS[tpu]
-        asked = {**request, "settings": list(settings), "folder": isolation.sanitizer_folder(), "limit_s": RUN_S}
+        asked = {**request, "settings": list(settings), "folder": isolation.sanitizer_folder()}
         async with self._sandboxes.take(chip) as box:
             ended = await box.ask({"source": source, "sanitize": asked}, chip)
         if not ended.started:
