@@ -1,7 +1,7 @@
 """Watches kernels of this folder in one process of their own, for tests: the watch replaces parts of jax for good.
 
-`python watched.py NAME...` with NAME a family, or FAMILY:NUMBER for a defect by its place in defects.DEFECTS; a JSON
-line for each.
+`python watched.py NAME@SETTING...` with NAME a family, or FAMILY:NUMBER for a defect by its place in defects.DEFECTS;
+a JSON line for each. What runs on two cores must be in a process without anything else.
 """
 
 import json
@@ -31,6 +31,6 @@ def watched(name: str, settings: list[str]) -> dict:
 
 
 if __name__ == "__main__":
-    settings, *names = sys.argv[1:]
-    for name in names:
-        print(json.dumps({"name": name, **watched(name, settings.split(","))}), flush=True)
+    for asked in sys.argv[1:]:
+        name, _, setting = asked.partition("@")
+        print(json.dumps({"name": name, **watched(name, [setting])}), flush=True)

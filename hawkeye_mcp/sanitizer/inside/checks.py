@@ -165,12 +165,15 @@ def _orders(kernels: list[Any], outputs: list[Any], run: Callable[..., Any], rep
 def run_two_cores(traced: Callable[..., Any], inputs: list[Any], file: str, report: Report) -> None:
     params = InterpretParams(detect_races=True, num_cores_or_threads=2, grid_point_recorder=watch.next_step)
     closed = traced(inputs, params)
-    kernels = [call.eqn for call in static.calls(closed.jaxpr)]
+    calls = list(static.calls(closed.jaxpr))
+    kernels = [call.eqn for call in calls]
     if not any(_splits(eqn) for eqn in kernels):
         return report.skip("two_cores", "no kernel has a parallel axis with several points at the check size")
     if any(not _prefix(eqn) for eqn in kernels):
         return report.skip("two_cores", "the interpreter splits a grid only where its parallel axes come first")
-    seen = watch.start(watch.Watch(file))
+    used = {(call.name, number) for call in calls for number, taken in enumerate(call.used) if taken}
+    outputs_of = {(call.name, number) for call in calls for number in range(len(call.used))}
+    seen = watch.start(watch.Watch(file, unused=frozenset(outputs_of - used)))
     watch.install(cores=2)
     start = time.monotonic()
     program = jax.jit(jaxpr_as_fun(closed), compiler_options=_OPTIONS)

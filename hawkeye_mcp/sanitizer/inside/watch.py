@@ -51,6 +51,7 @@ class Role:
     name: str
     shape: tuple[int, ...] | None = None
     aliased: bool = False
+    unused: bool = False  # an output that nothing takes
 
 
 @dataclasses.dataclass
@@ -85,6 +86,7 @@ class Watch:
     fills: dict[Site, str] = dataclasses.field(default_factory=dict)
     otherwise: str = ZERO
     seed: int | None = None
+    unused: frozenset[tuple[str, int]] = frozenset()  # outputs that nothing takes: kernel and number
     telling: bool = True
     findings: dict[tuple[str, int, str], dict[str, Any]] = dataclasses.field(default_factory=dict)
     sites: dict[Site, bool] = dataclasses.field(default_factory=dict)
@@ -223,7 +225,8 @@ def _kernel(jaxpr: Any, mapping: Any, compiler_params: Any, aliases: Any) -> Ker
     ]
     for i, block in enumerate(mapping.block_mappings_output):
         if i not in aliased_outputs:
-            roles.append(Role("output", names[mapping.num_inputs + i], tuple(block.array_aval.shape)))
+            unused = (jaxpr.debug_info.func_name, i) in WATCH.unused
+            roles.append(Role("output", names[mapping.num_inputs + i], tuple(block.array_aval.shape), unused=unused))
     roles += [Role("scalars", "") for _ in range(mapping.num_index_operands)]
     for i, var in enumerate(jaxpr.invars[mapping.num_index_operands :]):
         windowed = i < mapping.num_inputs + mapping.num_outputs
@@ -529,6 +532,9 @@ class Races(race_detection_state.RaceDetectionState):  # type: ignore[misc]
         if not WATCH.beside:  # on one core, what comes before the first copy comes before everything else
             return
         line = WATCH.line(source_info)
+        shadow = WATCH.shadows.get(key)
+        if shadow and shadow.role.unused:
+            return
         with self.lock:
             kept = []
             for earlier in self._accesses.get(key, []):
@@ -541,12 +547,17 @@ class Races(race_detection_state.RaceDetectionState):  # type: ignore[misc]
                 if "write" in (how, its_how) and race_detection_state._ranges_overlap(where, its_range):
                     self.races_found = True
                     first, second = sorted([(line, how), (its_line, its_how)], reverse=True)
-                    what = f"a {first[1]} and the {second[1]} " + (
-                        f"on line {second[0]}" if second[0] else "by the kernel's pipeline"
-                    )
-                    WATCH.find("race", first[0], f"{what} reach the same memory in no fixed order")
+                    WATCH.find("race", first[0], _racing(first, second, shadow))
             kept.append((clock, where, how, line))
             self._accesses[key] = kept
+
+
+def _racing(first: tuple[int, str], second: tuple[int, str], shadow: Shadow | None) -> str:
+    memory_of = _named(shadow) if shadow else "the same memory"
+    if not first[0]:  # which is the later line: neither is the candidate's
+        return f"two cores reach the same block of {memory_of} in no fixed order"
+    other = f"line {second[0]}" if second[0] else "the kernel's pipeline"
+    return f"a {first[1]} here and a {second[1]} by {other} reach {memory_of} in no fixed order"
 
 
 def randomized_grid_coordinates(grid: Any, mosaic_params: Any, random_seed: Any) -> Any:
@@ -613,10 +624,10 @@ def install(*, cores: int) -> None:
     interpreter.callback = _Callbacks()
     interpreter._check_for_revisiting = check_for_revisiting
     interpreter.interpret_pallas_call = interpret_pallas_call
+    interpreter._allocate_buffer, interpreter._deallocate_buffer = allocate_buffer, deallocate_buffer
     if cores > 1:
         return
     interpreter.get, interpreter.store, interpreter.swap = get, store, swap
-    interpreter._allocate_buffer, interpreter._deallocate_buffer = allocate_buffer, deallocate_buffer
     interpreter.DMA = begin_dma
     interpreter._get_randomized_grid_coordinates = randomized_grid_coordinates
     interpreter._get_parallel_dim_semantics = parallel_dim_semantics
