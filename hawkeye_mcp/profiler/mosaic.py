@@ -248,49 +248,58 @@ def _arith(name: str, op: Any, args: list[np.ndarray]) -> np.ndarray:
 
 
 def mosaic_calls(program: Program) -> list[MosaicCall]:
-    """Every Mosaic kernel that the public entry point can reach, with how often it runs."""
+    """Every Mosaic kernel that the public entry point can reach, with how often it runs, in the order of the program.
+
+    Raises:
+        RecursionError: functions that call themselves.
+    """
     functions = {
         str(ir.StringAttr(op.operation.attributes["sym_name"]).value): op.operation
         for op in program.module.body.operations
         if "sym_name" in op.operation.attributes
     }
-    found: dict[int, MosaicCall] = {}
-    order: list[ir.Operation] = []
+    # Once for each function: nested calls may run one more often than anybody could count.
+    known: dict[str, _Runs] = {}
 
-    def visit(parent: ir.Operation, times: int) -> None:
+    def runs_of(name: str) -> _Runs:
+        if name not in known:
+            found: _Runs = {}
+            visit(functions[name], 1, found)
+            known[name] = found
+        return known[name]
+
+    def visit(parent: ir.Operation, times: int, found: _Runs) -> None:
         for region in parent.regions:
             for block in region:
                 for each in block:
                     op = each.operation
                     if op.name == "stablehlo.custom_call" and target(op) == "tpu_custom_call":
-                        order.append(op)
-                        counts.append(times)
+                        _add_runs(found, op, times)
                     elif op.name in ("func.call", "call"):
                         callee = str(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
-                        if callee in functions:
-                            visit(functions[callee], times)
+                        for kernel, inner in runs_of(callee).values() if callee in functions else ():
+                            _add_runs(found, kernel, times * inner)
                     else:
                         # inside a loop or a branch the number of runs is not known here
-                        visit(
-                            op,
-                            0 if op.name in ("stablehlo.while", "stablehlo.case", "stablehlo.if") else times,
-                        )
+                        unknown = op.name in ("stablehlo.while", "stablehlo.case", "stablehlo.if")
+                        visit(op, 0 if unknown else times, found)
 
-    counts: list[int] = []
     with program.context:
-        visit(functions["main"], 1)
-        for op, times in zip(order, counts, strict=True):
-            key = hash(op)
-            if key in found:
-                known = found[key]
-                found[key] = MosaicCall(
-                    op, known.calls + times if known.calls and times else 0, known.config, known.body
-                )
-                continue
+        found = []
+        for op, times in runs_of("main").values():
             config = json.loads(ir.StringAttr(op.attributes["backend_config"]).value)
             body = ir.Module.parse(base64.b64decode(config["custom_call_config"]["body"]), program.context)
-            found[key] = MosaicCall(op, times, config, body)
-    return list(found.values())
+            found.append(MosaicCall(op, times, config, body))
+        return found
+
+
+_Runs = dict[int, tuple[ir.Operation, int]]  # of each kernel, by its operation's hash; 0: unknown
+
+
+def _add_runs(found: _Runs, op: ir.Operation, times: int) -> None:
+    if known := found.get(hash(op)):
+        times = known[1] + times if known[1] and times else 0
+    found[hash(op)] = op, times
 
 
 def target(op: ir.Operation) -> str:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 # A parameter of every test here. The few are of the default suite; the thousands are the same and more.
@@ -30,11 +30,16 @@ def attempted(call: Callable[[], Any], refusal: type[Exception] | tuple[type[Exc
 
 
 def fuzz(
-    strategy: st.SearchStrategy[Any], feed: Callable[[Any], object], examples: int, known: Iterable[Any] = ()
+    strategy: st.SearchStrategy[Any],
+    feed: Callable[[Any], object],
+    examples: int,
+    known: Iterable[Any] = (),
+    *,
+    smallest: bool = True,
 ) -> None:
     """Feed the parser; what it raises, beyond what `feed` expects, fails with the smallest input that does it.
 
-    known: inputs that a parser stumbled over once, fed first.
+    known: inputs that a parser stumbled over once, fed first. smallest: look for the smallest, which takes many tries.
     """
     for value in known:
         with bounded():
@@ -45,6 +50,7 @@ def fuzz(
         derandomize=True,
         database=None,
         deadline=None,
+        phases=[phase for phase in Phase if smallest or phase is not Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
     @given(strategy)
