@@ -135,7 +135,10 @@ class Sanitizer:
                 seen.not_checked = [skip for skip in seen.not_checked if skip.check != "static"]
                 await self._ask(source, tpu, ["static"], request, seen)
         if "two_cores" in settings and not seen.failed:
-            if reason := next((skip.reason for skip in seen.not_checked if skip.check == "seeds"), ""):
+            # no parallel axis, or it could not be run on one core
+            if reason := next(
+                (skip.reason for skip in seen.not_checked if skip.check in ("seeds", "uninitialised")), ""
+            ):
                 seen.not_checked.append(NotChecked(check="two_cores", reason=reason))
             else:
                 progress("race two cores")
