@@ -267,7 +267,8 @@ def _outcome(seen: Seen) -> tuple[Any, str, str]:
             "No check could run; not_checked says why.",
             "Make the kernel smaller or simpler, then try again.",
         )
-    text = f"Silent: {len(seen.checks)} checks found nothing."
+    count = len(seen.checks)
+    text = f"Silent: {count} check{'s' if count > 1 else ''} found nothing."
     return "silent", text, "Evaluate it: the sanitizer does not compare results with the reference."
 
 
