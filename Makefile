@@ -33,11 +33,13 @@ test-clients: setup $(CLIENTS)/.installed
 	$(BIN)/python -m pytest -m clients
 
 $(CLIENTS)/.installed: Makefile
-	mkdir -p $(CLIENTS)
+	mkdir -p $(CLIENTS)/protocol
 	$(BIN)/python -m pip install --quiet --group clients
 	-command -v chromedriver || apt-get install -y -qq chromium chromium-driver
 	-npm install --prefix $(CLIENTS) --no-audit --no-fund @anthropic-ai/claude-code@2.1.332 @openai/codex@0.171.0 \
 	  @google/gemini-cli@0.61.0 node@22
+	-npm install --prefix $(CLIENTS)/protocol --no-audit --no-fund @modelcontextprotocol/conformance@0.1.16 \
+	  @modelcontextprotocol/inspector@2.12.0 node@22
 	-$(NEWER_PYTHON) -m venv $(CLIENTS)/openhands && \
 	  $(CLIENTS)/openhands/bin/pip install --quiet openhands-sdk==1.58.2 openhands-tools==1.58.2
 	-$(PYTHON) -m venv $(CLIENTS)/inspect && $(CLIENTS)/inspect/bin/pip install --quiet inspect_ai==0.3.285
