@@ -68,6 +68,21 @@ def test_an_end_in_mid_call_stops_the_work_closes_the_judge_and_flushes_the_log(
         assert len(server.logged("server_end")) == 1
 
 
+@pytest.mark.parametrize("end", ["SIGTERM", "SIGINT", "EOF"])
+def test_what_was_printed_before_an_end_in_mid_call_never_reaches_stdout(tmp_path: Path, end):
+    with raw(tmp_path) as server:
+        server.initialize()
+        server.call(2, "evaluate_kernel", source="# fake: print\n# fake: hold")
+        server.until(is_progress)
+        if end == "EOF":
+            server.process.stdin.close()
+        else:
+            server.process.send_signal(getattr(signal, end))
+        server.process.wait(PATIENCE_S)
+        assert all("jsonrpc" in message for message in server.rest())
+        assert "a stray line on stdout" in (tmp_path / "stderr").read_text()
+
+
 def test_a_killed_server_leaves_its_log_and_pool_usable(tmp_path: Path):
     with raw(tmp_path) as server:
         server.initialize()
