@@ -13,6 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hawkeye_mcp import calllog
 
+# Of wall time and of money: beyond it a limit is none.
+MOST_MINUTES = 1e6
+MOST_USD = 1e6
+
 Limit = Literal["productive_turn_limit", "turn_limit", "token_limit", "cost_limit"]
 
 
@@ -24,9 +28,11 @@ class Budget(BaseModel):
     productive_turns: int = Field(50, ge=1)
     turns: int = Field(200, ge=1, description="Model calls, productive or not.")
     evaluations: int = Field(0, ge=0, description="0: as many as the productive turns allow.")
-    minutes: float = Field(60.0, gt=0, description="Wall time of the agent; the last judgement comes after it.")
+    minutes: float = Field(
+        60.0, gt=0, le=MOST_MINUTES, description="Wall time of the agent; the last judgement comes after it."
+    )
     tokens: int | None = Field(None, ge=1, description="Prompt and completion together.")
-    cost_usd: float | None = Field(None, gt=0)
+    cost_usd: float | None = Field(None, gt=0, le=MOST_USD)
 
 
 @dataclass(frozen=True)
@@ -67,8 +73,8 @@ def number(line: dict[str, Any], name: str) -> float | None:
 
 
 def is_judgement(line: dict[str, Any]) -> bool:
-    """Whether a text was judged; a verdict that was known already is none."""
-    return calllog.is_verdict(line) and not line.get("cached")
+    """Whether a text was judged; a verdict that was known already is none, nor is a fault of the judge."""
+    return calllog.is_verdict(line) and not line.get("cached") and line.get("status") != "harness_error"
 
 
 def exceeded(budget: Budget, spent: Spent) -> Limit | None:
@@ -88,7 +94,7 @@ def exceeded(budget: Budget, spent: Spent) -> Limit | None:
 
 
 class Meter:
-    """Follows one run: told each event of the agent, it reads what the server has logged since."""
+    """Follows one run: told each event of the agent, or looking by itself, it reads what the server has logged since."""
 
     def __init__(self, budget: Budget, call_log: Path) -> None:
         self.spent = Spent()
@@ -98,7 +104,13 @@ class Meter:
 
     def note(self, event: dict[str, Any]) -> Limit | None:
         """Count an event of the transcript, and the new lines of the log; returns the limit that is reached."""
-        for line in (*self._logged(), event):
+        self.look()
+        self.spent = after(self.spent, event)
+        return exceeded(self._budget, self.spent)
+
+    def look(self) -> Limit | None:
+        """Count the new lines of the log; returns the limit that is reached."""
+        for line in self._logged():
             self.spent = after(self.spent, line)
         return exceeded(self._budget, self.spent)
 

@@ -25,9 +25,9 @@ from rich.progress import (
 
 from hawkeye_bench import analysis_commands, journal, preregistration, report, runs, schedule, status
 from hawkeye_bench.agents import Agent
-from hawkeye_bench.agents.choose import AGENTS, AgentSpec, Misfit, make
+from hawkeye_bench.agents.choose import AGENTS, NEVER_TELL_DOLLARS, AgentSpec, Misfit, make
 from hawkeye_bench.analysis import choices_for
-from hawkeye_bench.budget import Budget
+from hawkeye_bench.budget import MOST_MINUTES, MOST_USD, Budget
 from hawkeye_bench.executors import local, ray
 from hawkeye_bench.exports.command import export
 from hawkeye_bench.order import RunKey, pending
@@ -79,15 +79,21 @@ def main(
         list[str] | None, typer.Option(help="For --agent command: a variable that it may see. Repeatable.")
     ] = None,
     kernels: Annotated[str, typer.Option(help="For --agent replay: a folder of recorded kernels, by workload.")] = "",
-    reps: Annotated[int, typer.Option(min=1, help="Repeats of each workload and condition.")] = 1,
+    reps: Annotated[
+        int, typer.Option(min=1, max=runs.MOST_REPEATS, help="Repeats of each workload and condition.")
+    ] = 1,
     max_productive_turns: Annotated[
         int, typer.Option(min=1, help="Edits, evaluations and cells read, together, per run.")
     ] = _BUDGET["productive_turns"],
     max_turns: Annotated[int, typer.Option(min=1, help="Model calls per run.")] = _BUDGET["turns"],
     max_evaluations: Annotated[int, typer.Option(min=0, help="Evaluations per run; 0: no limit of their own.")] = 0,
-    max_minutes: Annotated[float, typer.Option(min=0.1, help="Wall time of the agent per run.")] = _BUDGET["minutes"],
+    max_minutes: Annotated[
+        float, typer.Option(min=0.1, max=MOST_MINUTES, help="Wall time of the agent per run.")
+    ] = _BUDGET["minutes"],
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Prompt and completion tokens per run.")] = None,
-    max_cost_usd: Annotated[float | None, typer.Option(min=0.0001, help="Dollars per run, as the client says.")] = None,
+    max_cost_usd: Annotated[
+        float | None, typer.Option(min=0.0001, max=MOST_USD, help="Dollars per run, as the client says.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the order of the conditions, drawn for each workload and repeat.")] = 0,
     workers: Annotated[int, typer.Option(min=0, help="Runs at once; 0: as many as cores and memory allow.")] = 0,
     executor: Annotated[
@@ -111,7 +117,7 @@ def main(
     """
     if context.invoked_subcommand:
         return
-    names = [name.strip() for name in workloads.split(",") if name.strip()] or workload_store.names()
+    names = [name.strip() for name in workloads.split(",") if name.strip()]
     conditions = list(dict.fromkeys(condition or ["none"]))
     _check("--agent", [agent], AGENTS)
     _check("--condition", conditions, CONDITIONS)
@@ -122,7 +128,16 @@ def main(
             "a cluster has an address and this machine has none: give both --executor ray and --address, or neither.",
             param_hint="--address",
         )
-    names = _found(names)
+    if run_cpus != ray.CPUS and executor != "ray":
+        raise typer.BadParameter("only a run on a cluster is given CPUs; leave it out.", param_hint="--run-cpus")
+    if workloads and not names:
+        raise typer.BadParameter("names none; leave it out for all of them.", param_hint="--workloads")
+    if max_cost_usd is not None and agent in NEVER_TELL_DOLLARS:
+        raise typer.BadParameter(
+            f"--agent {agent} never tells what a run costs, so this would limit nothing; use --max-tokens.",
+            param_hint="--max-cost-usd",
+        )
+    names = _found(names or workload_store.names())
     spec, chosen = _agent(
         agent=agent,
         model=model,
@@ -233,7 +248,8 @@ def _run(plan: Plan, whole: Plan, agent: Agent, folder: Path, do: schedule.Do, s
 
     whole: the plan of everything in the folder, of which a summary is kept there.
     """
-    console = Console(soft_wrap=not sys.stdout.isatty())
+    # What agents and endpoints say is shown as it is: brackets and colons in it are no markup.
+    console = Console(soft_wrap=not sys.stdout.isatty(), markup=False, emoji=False)
     done, to_do = pending(plan, folder)
     at_once = f", {slots} at once" if slots > 1 else ""
     console.print(f"Agent {agent.name}, model {agent.model}, TPU {plan.tpu}{at_once}. Keeping everything in {folder}")
@@ -286,7 +302,7 @@ def _with_progress(
         MofNCompleteColumn(),
         BarColumn(bar_width=20),
         TimeElapsedColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
     )
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("starting", total=total)

@@ -20,7 +20,7 @@ from mcp import StdioServerParameters
 
 from hawkeye_bench import runs
 from hawkeye_bench.agents import Agent, AgentFailed, AgentMisconfigured, AgentUnavailable, EventKind, Task
-from hawkeye_bench.budget import Budget, Meter
+from hawkeye_bench.budget import Budget, Limit, Meter, is_judgement
 from hawkeye_bench.order import RunKey
 from hawkeye_bench.runs import Client, Plan, Run, StopReason
 from hawkeye_mcp import calllog, conditions, workloads
@@ -44,6 +44,8 @@ _NO_FILES = (
 )
 
 _TOKENS = ("prompt_tokens", "completion_tokens")
+# So often the bench looks at the call log by itself: an agent may say nothing while it works.
+_LOOK_S = 0.5
 
 Progress = Callable[[str], None]
 
@@ -80,7 +82,7 @@ async def run_one(
     last judgement. The judge is opened after the agent's server has gone, and for this run alone.
     """
     folder = key.folder(out)
-    if worked := _worked(folder):
+    if worked := runs.worked(folder):
         progress("the agent's work is complete; only the last judgement is missing")
         run = worked
     else:
@@ -97,11 +99,6 @@ async def run_one(
     record = "broken.json" if run.status == "broken" else "run.json"
     write_atomically(folder / record, run.model_dump_json(indent=1))
     return run
-
-
-def _worked(folder: Path) -> Run | None:
-    path = folder / "worked.json"
-    return Run.model_validate_json(path.read_bytes()) if path.exists() else None
 
 
 async def _work(plan: Plan, agent: Agent, out: Path, key: RunKey, progress: Progress, server_command: list[str]) -> Run:
@@ -140,8 +137,21 @@ async def _work(plan: Plan, agent: Agent, out: Path, key: RunKey, progress: Prog
     )
     started = time.monotonic()
     found = await _let_work(agent, task, folder, progress)
-    seconds = round(time.monotonic() - started, 1)
-    return run.model_copy(update={**found, **_counted(folder / "calls.jsonl"), "seconds": seconds})
+    log = _logged(folder)
+    run = run.model_copy(update={**found, **_counted(log), "seconds": round(time.monotonic() - started, 1)})
+    if run.stop not in ("broken", "misconfigured") and (problem := _says_nothing(run, log)):
+        return run.model_copy(update={"stop": "broken", "error": problem})
+    return run
+
+
+def _says_nothing(run: Run, log: list[dict[str, Any]]) -> str:
+    """Why a run is none of the agent's doing although the agent saw no fault; empty if it is."""
+    statuses = [line.get("status") for line in log if calllog.is_verdict(line)]
+    if statuses and set(statuses) == {"harness_error"}:
+        return f"the judge failed at every kernel ({len(statuses)}); calls.jsonl says why"
+    if run.stop == "time_limit" and not (run.turns or run.productive_turns or run.tool_calls):
+        return "nothing happened until the time was over: no model answered, and the server was asked nothing"
+    return ""
 
 
 def prompt(plan: Plan, workload: str, condition: str, *, files: bool = False) -> str:
@@ -212,23 +222,34 @@ async def _let_work(agent: Agent, task: Task, folder: Path, progress: Progress) 
         _kept(stream, "note", {"prompt": task.prompt})
         with anyio.CancelScope() as scope:
 
+            def obey(limit: Limit | None) -> None:
+                if limit:
+                    found.setdefault("limit", limit)
+                    scope.cancel()
+
+            async def look() -> None:
+                while True:
+                    await anyio.sleep(_LOOK_S)
+                    obey(meter.look())
+
             def emit(kind: EventKind, data: dict[str, Any]) -> None:
                 event = _kept(stream, kind, data)
                 if kind == "client":
                     found["client"] = Client(**data)
                 if kind in ("model", "usage"):
                     tokens.update({name: data[name] for name in _TOKENS if data.get(name) is not None})
-                if limit := meter.note(event):
-                    found.setdefault("limit", limit)
-                    scope.cancel()
+                obey(meter.note(event))
                 if text := _for_progress(kind, data):
                     progress(text)
 
-            found |= await _stopped(agent, task, emit)
+            async with anyio.create_task_group() as looking:
+                looking.start_soon(look)
+                found |= await _stopped(agent, task, emit)
+                looking.cancel_scope.cancel()
         if limit := found.pop("limit", None):
             found |= {"stop": limit, "error": None}
         _kept(stream, "note", {"stop": found["stop"], "error": found["error"]})
-    meter.note({})
+    meter.look()
     spent = meter.spent
     used = {"productive_turns": spent.productive_turns, "turns": spent.turns, "cost_usd": spent.cost_usd}
     return {**found, **tokens, **used}
@@ -266,17 +287,22 @@ def _for_progress(kind: EventKind, data: dict[str, Any]) -> str:
     return ""
 
 
-def _counted(log_path: Path) -> dict[str, Any]:
+def _logged(folder: Path) -> list[dict[str, Any]]:
+    """The server's call log; empty where no server was started."""
+    path = folder / "calls.jsonl"
+    return calllog.read(path) if path.exists() else []
+
+
+def _counted(log: list[dict[str, Any]]) -> dict[str, Any]:
     """What the server's call log says the agent did."""
-    lines = calllog.read(log_path) if log_path.exists() else []
-    calls = Counter(line["tool"] for line in lines if line.get("event") == "call_start")
-    judged = sum(1 for line in lines if calllog.is_verdict(line) and not line.get("cached"))
-    return {"evaluations": judged, "tool_calls": dict(calls), "cells_read": calllog.cells_read(lines)}
+    calls = Counter(line["tool"] for line in log if line.get("event") == "call_start")
+    judged = sum(map(is_judgement, log))
+    return {"evaluations": judged, "tool_calls": dict(calls), "cells_read": calllog.cells_read(log)}
 
 
 async def _judged_again(run: Run, workload: str, folder: Path, judge_factory: JudgeFactory, progress: Progress) -> Run:
     """The run with the verdict on its best kernel, judged afresh from the text the server kept."""
-    lines = calllog.read(folder / "calls.jsonl") if (folder / "calls.jsonl").exists() else []
+    lines = _logged(folder)
     chosen = best(lines)
     if chosen is None:
         judged = any(calllog.is_verdict(line) for line in lines)

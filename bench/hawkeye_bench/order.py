@@ -42,12 +42,17 @@ def _draw(seed: int, workload: str, repeat: int, condition: str) -> float:
 
 
 def pending(plan: Plan, out: Path) -> tuple[list[Run], list[RunKey]]:
-    """The records of runs that have ended, and the runs still to do, in order."""
+    """The records of runs that have ended, and the runs still to do, in order.
+
+    Raises:
+        runs.Unreadable: one of the records is none, also of a run that only its last judgement is missing of.
+    """
     done: list[Run] = []
     to_do: list[RunKey] = []
     for key in planned(plan):
         if run := runs.finished(key.folder(out)):
             done.append(run)
         else:
+            runs.worked(key.folder(out))
             to_do.append(key)
     return done, to_do

@@ -222,6 +222,15 @@ def finished(run_folder: Path) -> Run | None:
     return read(run_folder / "run.json", Run)
 
 
+def worked(run_folder: Path) -> Run | None:
+    """The record of a run whose agent has done its work, and that was then cut off; None where it has not.
+
+    Raises:
+        Unreadable: it is no record.
+    """
+    return read(run_folder / "worked.json", Run)
+
+
 def set_aside(run_folder: Path) -> None:
     """Rename a folder without a record, so that the run starts afresh and nothing of the old try is lost."""
     if not run_folder.exists():

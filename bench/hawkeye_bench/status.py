@@ -69,12 +69,16 @@ def read(out: Path) -> Status:
     working = journal.is_held(out)
     last: dict[RunKey, _Line] = {}
     slots = None
+    mine: set[RunKey] = set()  # what the last bench has begun; what one before it said does not go on
     for line in _lines(out):
         if line.event == "opened":
             slots = line.slots
+            mine.clear()
         elif line.workload is not None:
-            last[RunKey(line.workload, line.condition, line.repeat)] = line
-    found = [_state(out, key, last.get(key), working) for key in order.planned(plan)]
+            key = RunKey(line.workload, line.condition, line.repeat)
+            last[key] = line
+            mine.add(key)
+    found = [_state(out, key, last.get(key), working and key in mine) for key in order.planned(plan)]
     return Status(working=working, slots=slots, runs=found, left_s=_left_s(out, plan, found, slots))
 
 
@@ -99,6 +103,7 @@ def _lines(out: Path) -> Iterator[_Line]:
 
 
 def _state(out: Path, key: RunKey, line: _Line | None, working: bool) -> RunState:
+    """working: whether the bench that said this last works now."""
     name = records.name_of(key.workload)
     known = {"workload": name, "condition": key.condition, "repeat": key.repeat, "tries": line.tries if line else 0}
     if run := records.finished(key.folder(out)):
@@ -211,11 +216,16 @@ def status(
     elif watch:
         _watch(found, look)
     else:
-        Console(soft_wrap=True).print(show(found))
+        _console(soft_wrap=True).print(show(found))
+
+
+def _console(*, soft_wrap: bool = False) -> Console:
+    """Errors are others' words: brackets and colons in them are no markup."""
+    return Console(soft_wrap=soft_wrap, markup=False, emoji=False)
 
 
 def _watch(found: Status, look: Callable[[], Status]) -> None:
-    with Live(show(found), auto_refresh=False) as live:
+    with Live(show(found), console=_console(), auto_refresh=False) as live:
         while found.working:
             time.sleep(_REFRESH_S)
             found = look()

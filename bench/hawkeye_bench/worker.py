@@ -4,21 +4,29 @@ It writes the run's folder; its stdout carries a JSON line for each step, {"prog
 has started, when its stdin ends: when whoever started it is gone.
 """
 
+import fcntl
 import json
 import os
 import pkgutil
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 from pydantic import BaseModel, ConfigDict, Field
 
-from hawkeye_bench import driver
+from hawkeye_bench import driver, runs
 from hawkeye_bench.agents.choose import AgentSpec, make
 from hawkeye_bench.order import RunKey
 from hawkeye_bench.runs import Plan
+
+# Whoever started it allows less; this is for one that nobody ends any more.
+_GRACE_S = 30.0
+# What an agent or an endpoint says may be of any length.
+_LONGEST_STEP = 2_000
 
 
 class Job(BaseModel):
@@ -51,11 +59,28 @@ async def _leashed(job: Job, say: Callable[[str], None]) -> None:
 
         async def watch() -> None:
             await anyio.to_thread.run_sync(sys.stdin.buffer.read, abandon_on_cancel=True)
+            end = threading.Timer(_GRACE_S, os._exit, [1])
+            end.daemon = True
+            end.start()
             group.cancel_scope.cancel()
 
         group.start_soon(watch)
         await work(job, say)
         group.cancel_scope.cancel()
+
+
+@contextmanager
+def _alone(job: Job, say: Callable[[str], None]) -> Iterator[None]:
+    """Hold the run; the lock goes with the process."""
+    path = job.out / "workers" / f"{runs.name_of(job.workload)}-{job.condition}-{job.repeat}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("waiting until the process of an earlier bench has ended")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def main() -> None:
@@ -65,9 +90,10 @@ def main() -> None:
     job = Job.model_validate_json(sys.stdin.buffer.readline())
 
     def say(text: str) -> None:
-        _tell(protocol, {"progress": text})
+        _tell(protocol, {"progress": text[:_LONGEST_STEP]})
 
-    anyio.run(_leashed, job, say)
+    with _alone(job, say):
+        anyio.run(_leashed, job, say)
     sys.stderr.flush()
     os._exit(0)  # the thread that reads stdin blocks, and nothing can cancel it
 

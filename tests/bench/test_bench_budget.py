@@ -18,6 +18,7 @@ MODEL = {"kind": "model", "prompt_tokens": 10, "completion_tokens": 5, "cost_usd
         (VERDICT, 1),
         (VERDICT | {"cached": True}, 0),
         (VERDICT | {"kind": "profile"}, 0),
+        (VERDICT | {"status": "harness_error"}, 0),
         (READ, 1),
         (READ | {"outcome": "tool_error"}, 0),
         ({"event": "call_end", "outcome": "ok", "tool": "read_taxonomy_cell"}, 0),  # the list of cells
@@ -71,9 +72,21 @@ def test_the_meter_reads_each_line_of_the_log_once_and_waits_for_the_rest_of_one
         stream.write(json.dumps(VERDICT)[20:] + "\n")
     assert meter.note({"kind": "edit", "path": "k.py"}) == "productive_turn_limit"
     assert meter.spent.productive_turns == 4
+    assert meter.look() == "productive_turn_limit"
+    assert meter.spent.productive_turns == 4
 
 
-@pytest.mark.parametrize("wrong", [{"productive_turns": 0}, {"minutes": 0}, {"tokens": 0}, {"dollars": 1}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"productive_turns": 0},
+        {"minutes": 0},
+        {"minutes": float("inf")},
+        {"tokens": 0},
+        {"cost_usd": float("inf")},
+        {"dollars": 1},
+    ],
+)
 def test_a_budget_of_nothing_or_of_something_unknown_is_refused(wrong):
     with pytest.raises(ValidationError):
         Budget(**wrong)

@@ -1,6 +1,7 @@
 """`hawkeye-bench`: wrong usage is refused with what is legal, and the summary says what the figures are."""
 
 import io
+import sys
 
 import pytest
 from bench_fixtures import plan
@@ -40,7 +41,13 @@ from hawkeye_mcp.calllog import CellRead
         (["--address", "auto"], "give both --executor ray and --address"),
         (["--max-productive-turns", "0"], "--max-productive-turns"),
         (["--max-cost-usd", "0"], "--max-cost-usd"),
+        (["--max-cost-usd", "inf"], "--max-cost-usd"),
+        (["--agent", "codex", "--model", "m", "--max-cost-usd", "5"], "use --max-tokens"),
+        (["--max-minutes", "inf"], "--max-minutes"),
+        (["--run-cpus", "8"], "leave it out"),
+        (["--workloads", " ,"], "names none"),
         (["--reps", "0"], "--reps"),
+        (["--reps", "10001"], "--reps"),
         (["--max-turns", "none"], "--max-turns"),
         (["--out", "/proc/nowhere"], "cannot write"),
     ],
@@ -154,6 +161,23 @@ def test_without_bubblewrap_the_bench_warns_before_it_starts(found, warned, tmp_
     monkeypatch.setattr(cli, "_with_progress", lambda *_: said_before.append(capsys.readouterr().out))
     assert cli._run(plan(), plan(), BuiltinOptimiser(), tmp_path, None, 1) == 1  # its run is still to do
     assert ("a kernel could read the taxonomy under any condition" in said_before[0]) is warned
+
+
+def test_what_an_agent_says_is_shown_as_it_is(tmp_path, monkeypatch):
+    """Neither a name in brackets nor a length of megabytes ends the bench."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "says.py").write_text(
+        "import json\nprint('[/v1] is away :x: [red]')\n"
+        "print(json.dumps({'kind': 'note', 'text': 'long ' * 500_000}))\nraise SystemExit('the end of [/v2]')\n"
+    )
+    command = ["--agent", "command", "--command", f"{sys.executable} {tmp_path / 'says.py'}"]
+    result = CliRunner().invoke(app, [*command, "--workloads", "8p_GEMM", "--out", "out"], env={"COLUMNS": "300"})
+    assert result.exit_code == 0, result.output
+    assert "[/v1] is away :x: [red]" in result.output
+    assert "long long" in result.output
+    assert len(result.output) < 10_000
+    shown = CliRunner().invoke(app, ["status", "out"], env={"COLUMNS": "300"})
+    assert (shown.exit_code, "1 of 1 runs are done" in shown.output) == (0, True)
 
 
 def test_what_is_kept_in_the_folder_is_what_was_shown(tmp_path):

@@ -10,9 +10,10 @@ from bench_fixtures import FAKE_SERVER, plan
 from fake_judge import FakeJudge
 from hawkeye_bench import driver, runs, schedule
 from hawkeye_bench.agents.session import connect
-from hawkeye_bench.order import RunKey, planned
+from hawkeye_bench.order import RunKey, pending, planned
 
 from hawkeye_mcp import calllog, content, workloads
+from hawkeye_mcp.state import write_atomically
 from hawkeye_mcp.tools.answering import LONGEST_WAIT_S, PATIENT_CLIENTS
 from hawkeye_mcp.versions import versions
 
@@ -220,8 +221,50 @@ async def test_a_kernel_that_was_pooled_before_counts_and_its_cached_verdict_is_
 @pytest.mark.anyio
 async def test_the_time_limit_stops_the_agent_and_its_kernel_counts(tmp_path):
     agent = ScriptedAgent("# fake: speedup 3\n", entered=anyio.Event())
-    outcomes, _ = await all_runs(plan(minutes=0.1), agent, tmp_path)
+    outcomes, _ = await all_runs(plan(minutes=0.25), agent, tmp_path)
     assert (outcomes[0].stop, outcomes[0].status, outcomes[0].speedup) == ("time_limit", "correct", 3.0)
+
+
+async def one_run(agent, out, **budget):
+    return await driver.run_one(plan(**budget), agent, out, KEY, lambda text: None, FakeJudge().open, FAKE_SERVER)
+
+
+@pytest.mark.anyio
+async def test_an_agent_that_says_nothing_is_held_to_its_budget(tmp_path):
+    class Silent(ScriptedAgent):
+        async def run(self, task, emit):
+            return await super().run(task, lambda kind, data: None)
+
+    agent = Silent("# fake: speedup 2\n", "# fake: speedup 3\n", entered=anyio.Event())
+    run = await one_run(agent, tmp_path, productive_turns=2, minutes=0.5)
+    assert (run.stop, run.status, run.speedup, run.productive_turns) == ("productive_turn_limit", "correct", 3.0, 2)
+
+
+@pytest.mark.anyio
+async def test_a_judge_that_fails_at_every_kernel_is_no_fault_of_the_agent(tmp_path):
+    run = await one_run(ScriptedAgent("# fake: harness_error\n", "# fake: harness_error\n#\n"), tmp_path)
+    assert (run.status, run.stop, run.evaluations, run.productive_turns) == ("broken", "broken", 0, 0)
+    assert "the judge failed at every kernel (2)" in run.error
+    assert not (KEY.folder(tmp_path) / "worked.json").exists()
+    run = await one_run(ScriptedAgent("# fake: harness_error\n", "# fake: incorrect\n"), tmp_path)
+    assert (run.status, run.stop, run.evaluations) == ("no_correct_kernel", "finished", 1)
+
+
+@pytest.mark.anyio
+async def test_a_run_in_which_nothing_happened_says_nothing_of_the_agent(tmp_path):
+    class Hanging(ScriptedAgent):
+        async def run(self, task, emit):
+            await anyio.sleep_forever()
+
+    run = await one_run(Hanging(), tmp_path, minutes=0.001)
+    assert (run.status, run.stop) == ("broken", "broken")
+    assert "no model answered" in run.error
+
+
+def test_a_damaged_record_of_work_is_told_before_anything_is_run(tmp_path):
+    write_atomically(KEY.folder(tmp_path) / "worked.json", "{}")
+    with pytest.raises(runs.Unreadable, match="worked.json is damaged"):
+        pending(plan(), tmp_path)
 
 
 @pytest.mark.anyio

@@ -1,5 +1,6 @@
 """Runs in processes of their own: what a kill at any moment leaves, and that nothing of it is lost or done twice."""
 
+import fcntl
 import json
 import os
 import select
@@ -144,6 +145,29 @@ def test_a_worker_that_is_killed_is_replaced_and_the_bench_goes_on(tmp_path, ker
     assert same(out, undisturbed)
     folder = next(out.rglob("*.unfinished-1"))
     assert len([line for line in calllog.read(folder / "calls.jsonl") if calllog.is_verdict(line)]) == 1
+
+
+def test_a_run_waits_for_a_process_of_an_earlier_bench_that_still_works_on_it(tmp_path, kernels):
+    out, key = tmp_path / "out", planned(small_plan())[0]
+    lock = out / "workers" / f"{WORKLOAD}-{key.condition}-{key.repeat}.lock"
+    lock.parent.mkdir(parents=True)
+    with lock.open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with bench(out, kernels) as process:
+            assert "waiting until the process of an earlier bench has ended" in process.stdout.readline()
+            assert not key.folder(out).exists()
+            fcntl.flock(held, fcntl.LOCK_UN)
+            rest = process.stdout.read()
+    assert process.returncode == 0, rest
+    assert [state.state for state in status.read(out).runs] == ["done"] * 2
+
+
+def test_a_worker_that_cannot_be_started_is_tried_again(tmp_path, kernels):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "workers").write_text("no folder")
+    do = local.doing(small_plan(), AgentSpec(agent="replay", kernels=str(kernels)), tmp_path / "out", **FAKE)
+    with pytest.raises(schedule.WorkerLost, match="its process cannot be started"):
+        anyio.run(do, planned(small_plan())[0], print)
 
 
 def test_status_tells_of_a_run_while_it_works(tmp_path, kernels):

@@ -55,6 +55,23 @@ def test_without_a_bench_nothing_runs_and_nothing_waits(folder):
     ]
 
 
+def test_what_a_bench_before_this_one_began_does_not_go_on(folder):
+    with journal.held(folder):
+        journal.write(folder, "opened", slots=1, to_do=4)
+        journal.write(folder, "started", planned(PLAN)[2], tries=1)
+        found = status.read(folder)
+    assert [run.state for run in found.runs] == ["done", "interrupted", "running", "broken", "done", "to do"]
+    assert found.slots == 1
+
+
+def test_the_error_of_a_run_is_no_markup(folder):
+    journal.write(folder, "ended", planned(PLAN)[2], tries=1, status="broken", error="HTTP 404: [/v1/chat] :x:")
+    for options in ([], ["--watch"]):
+        shown = CliRunner().invoke(app, ["status", str(folder), *options], env={"COLUMNS": "200"})
+        assert shown.exit_code == 0
+        assert "[/v1/chat] :x:" in shown.output
+
+
 def test_the_command_shows_a_table_and_the_same_as_json(folder):
     shown = CliRunner().invoke(app, ["status", str(folder)], env={"COLUMNS": "200"})
     assert shown.exit_code == 0

@@ -1,5 +1,7 @@
 """Claude Code itself against a scripted model. What it produces here is no agent's result."""
 
+import subprocess
+
 import client_runs
 import pytest
 from client_runs import KEY, KEY_VARIABLE, check_cancelled, check_killed, check_optimisation, folder, transcript
@@ -29,6 +31,10 @@ async def test_a_session_becomes_a_run(tmp_path, program, condition):
     # Instructions for other agents above the workspace are not for this one.
     for name in ("CLAUDE.md", "AGENTS.md"):
         (tmp_path / name).write_text("The answer is 42.")
+    # Nor is what a repository around it tells.
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=n", "-c", "user.email=e"]
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    subprocess.run([*git, "commit", "--quiet", "--allow-empty", "--message", "The answer is 42."], check=True)
     out = tmp_path / "out"
     with serving(optimisation(FILES)) as endpoint:
         found = await client_runs.run(ClaudeCode(MODEL, endpoint.root, KEY_VARIABLE, program), out, condition)

@@ -22,6 +22,8 @@ _TAKES: dict[AgentName, frozenset[str]] = {
     "command": frozenset({"command", "pass_env"}),
     "replay": frozenset({"kernels"}),
 }
+# An OpenAI-compatible endpoint tells tokens only, and Codex knows no prices.
+NEVER_TELL_DOLLARS: frozenset[AgentName] = frozenset({"minimal", "codex", "replay"})
 _OPTIONS = {
     "base_url": "--base-url",
     "api_key_env": "--api-key-env",

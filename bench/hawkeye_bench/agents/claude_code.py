@@ -21,6 +21,8 @@ _SETTINGS = {
     "ENABLE_TOOL_SEARCH": "false",
     "MCP_TIMEOUT": str(_START_LIMIT_MS),
     "MCP_TOOL_TIMEOUT": str(_CALL_LIMIT_MS),
+    # Else it tells the model the last commits and changes of a repository that the workspace happens to lie in.
+    "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS": "1",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "DISABLE_AUTOUPDATER": "1",
     "DISABLE_ERROR_REPORTING": "1",

@@ -43,7 +43,6 @@ def doing(plan: Plan, agent: AgentSpec, out: Path, **changed: object) -> Do:
             {"plan": plan, "agent": agent, "out": out, **key._asdict(), **changed}  # what is not a field is refused
         )
         log = out / "workers" / f"{runs.name_of(key.workload)}-{key.condition}-{key.repeat}.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
         async with _worker(log) as process:
             await _converse(process, job, progress)
             code = await process.wait()
@@ -54,15 +53,23 @@ def doing(plan: Plan, agent: AgentSpec, out: Path, **changed: object) -> Do:
 
 @asynccontextmanager
 async def _worker(log: Path) -> AsyncIterator[Process]:
-    """A worker in a process group of its own; when the block is left it has ended, with all that it started."""
-    with log.open("ab") as stderr:
-        process = await anyio.open_process(
-            [sys.executable, "-m", "hawkeye_bench.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            start_new_session=True,
-        )
+    """A worker in a process group of its own; when the block is left it has ended, with all that it started.
+
+    Raises:
+        WorkerLost: it cannot be started, for lack of memory or space, say.
+    """
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as stderr:
+            process = await anyio.open_process(
+                [sys.executable, "-m", "hawkeye_bench.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise WorkerLost(f"its process cannot be started: {error}") from error
     try:
         yield process
     finally:

@@ -86,7 +86,9 @@ def read(folder: Path) -> History:
     return History(
         steps=_steps([*calls, *transcript], {sha256: number for number, sha256 in enumerate(order, start=1)}),
         versions=_versions(folder / calllog.KERNELS, order, calls, told),
-        judgements=Counter(str(line.get("status")) for line in calls if budget.is_judgement(line)),
+        judgements=Counter(
+            str(line.get("status")) for line in calls if calllog.is_verdict(line) and not line.get("cached")
+        ),
         ceilings=ceilings,
         again=_again(folder / "judged_again.json"),
         logged=bool(calls),
