@@ -171,11 +171,11 @@ def find(reference: str) -> Workload:
         )
     try:
         return Workload(name=folder.name, folder=folder, **tomllib.loads((folder / "workload.toml").read_text("utf-8")))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, OSError, TypeError) as error:
-        raise UnknownWorkload(f"{folder / 'workload.toml'} cannot be read: {error}. Mend the file.") from None
     except ValidationError as error:
         wrong = "; ".join(": ".join(filter(None, (".".join(map(str, e["loc"])), e["msg"]))) for e in error.errors())
         raise UnknownWorkload(f"{folder / 'workload.toml'} is not a workload's declaration: {wrong}.") from None
+    except (ValueError, RecursionError, OSError, TypeError) as error:
+        raise UnknownWorkload(f"{folder / 'workload.toml'} cannot be read: {error}. Mend the file.") from None
 
 
 def check_name(name: str) -> None:

@@ -79,11 +79,11 @@ def load(row: str) -> Source:
     path = folder() / row / "cell.toml"
     try:
         return Source.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, RecursionError, tomllib.TOMLDecodeError) as error:
-        raise BrokenSource(f"{path} cannot be read: {error}.") from None
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise BrokenSource(f"{path} does not say what a cell needs: {wrong}.") from None
+    except (OSError, RecursionError, ValueError) as error:
+        raise BrokenSource(f"{path} cannot be read: {error}.") from None
 
 
 def claims(row: str, tpu: str) -> tuple[Claim, ...]:
