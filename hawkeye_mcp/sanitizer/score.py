@@ -32,10 +32,14 @@ ROOT = Path(__file__).parents[2]
 CORPORA = ("fixtures", "cells", "public", "families", "defects", "mutants")
 # What is replaced, by what, and the kinds of finding that are right.
 _RULES: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "no start": (r"(@pl\.when\([^\n]*) == 0\)", r"\1 == -1)", ("uninitialised_read",)),
-    "no end": (r"(@pl\.when\([^\n]*num_programs\(\d\)) - 1\)", r"\1)", ("unwritten_output",)),
+    "no start": (r"(@pl\.when\([^\n]*) == 0\)", r"\1 == -1)", ("uninitialised_read", "wait_never_ends")),
+    "no end": (r"(@pl\.when\([^\n]*num_programs\(\d\)) - 1\)", r"\1)", ("unwritten_output", "out_of_bounds")),
     "parallel": (r'"arbitrary"\)', '"parallel")', ("parallel_carry",)),
-    "no wait": (r"\n +\w+\.wait\(\)", "", ("dma_never_waited", "read_before_wait", "race", "uninitialised_read")),
+    "no wait": (
+        r"(\n +)\w+\.wait\(\)",
+        r"\1pass",
+        ("dma_never_waited", "read_before_wait", "race", "uninitialised_read"),
+    ),
 }
 _ALL: tuple[Setting, ...] = ("static", "one_core", "two_cores")
 _ONE: tuple[Setting, ...] = ("static", "one_core")
