@@ -33,7 +33,9 @@ class CommandAgent:
     """Starts one program for each run, in the workspace and without a shell; see `event_lines` for what it may tell.
 
     template: split like a shell command, then each part's {placeholders} are filled in, so that a value with spaces
-    stays one argument. model: what thinks, as shown in results; by default the program's name. pass_env: names of the
+    stays one argument. Nothing confines the program: one whose model has a shell or reads files anywhere can find its
+    condition (in the settings of the server and in the name of its home) and other runs, so give it no such tools, or a
+    container that shows it nothing but its workspace and its home. model: what thinks, as shown in results; by default the program's name. pass_env: names of the
     environment variables that the program gets besides those that every program gets; their values are replaced by
     their names in everything that is kept.
 
