@@ -17,7 +17,7 @@ from serving import ERAS, server
 from hawkeye_mcp import workloads
 
 CONDITIONS = ("full", "none")
-EXAMPLES = [pytest.param(3, id="few"), pytest.param(400, id="thousands", marks=pytest.mark.slow)]
+EXAMPLES = [pytest.param(3, id="few"), pytest.param(200, id="many", marks=pytest.mark.slow)]
 CALLS = 8  # of one connection
 # Texts that mean something to some argument; the fake judge acts on the marks in a kernel's text.
 TEXTS = [
