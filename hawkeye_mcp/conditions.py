@@ -60,6 +60,7 @@ class Entry:
 TABLE: tuple[Entry, ...] = (
     Entry("tool", "evaluate_kernel"),
     Entry("tool", "profile"),
+    Entry("tool", "sanitize"),
     Entry("tool", "read_workload"),
     Entry("tool", "read_taxonomy_cell", "taxonomy"),
     Entry("tool", "kernel_pool", "pool"),
@@ -97,6 +98,11 @@ TABLE: tuple[Entry, ...] = (
         "step",
         "Write one Python file that defines workload(...) with the workload's signature and reads shapes "
         "from its arguments. Get a small correct kernel first: evaluate_kernel.",
+    ),
+    Entry(
+        "step",
+        "sanitize a kernel that copies by hand, revisits blocks or declares axes parallel: interpreters may call it right "
+        "where a TPU gets it wrong.",
     ),
     Entry(
         "step",

@@ -71,7 +71,7 @@ def test_wrong_usage_exits_2_before_anything_starts(command, changed, said, tmp_
         (["taxonomy", "render", "--row", "99_none"], "no row '99_none'. All: 01_mxu_feed"),
         (["taxonomy", "show", "01_mxu_feed", "--part", "some"], "all, guide, naive, optimized, config"),
         (["taxonomy", "list", "--tpu", "v3"], "v5e, v5p, v6e, 7x"),
-        (["install", "emacs"], "claude_code, codex, openhands, cursor, vscode"),
+        (["install", "emacs"], "claude_code, claude_code_plugin, codex, openhands, cursor, vscode, gemini_cli"),
         (["install", "codex", "--condition", "some"], "none, taxonomy, pool, full"),
         (["install", "codex", "--print", "--dir", "here"], "not both"),
         (["install", "codex", "--dir", "/proc/nowhere"], "/proc/nowhere"),

@@ -39,7 +39,7 @@ async def test_tool_schemas_are_those_of_the_snapshot(tmp_path: Path):
 @pytest.mark.parametrize("mode", ERAS)
 async def test_every_client_can_use_the_schemas(tmp_path: Path, mode):
     tools = await listed(tmp_path, "full", mode)
-    assert len(json.dumps(tools, ensure_ascii=False)) / 4 < 2_500, "tokens of tools/list, at 4 characters each"
+    assert len(json.dumps(tools, ensure_ascii=False)) / 4 < 2_800, "tokens of tools/list, at 4 characters each"
     for tool in tools:
         schema = tool["inputSchema"]
         assert schema["additionalProperties"] is False

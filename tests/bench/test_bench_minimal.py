@@ -64,7 +64,7 @@ async def test_a_wrong_kernel_is_mended_from_its_error_and_counts_once_judged_ag
     assert kept.read_text() == RIGHT
     # The model was offered the server's tools and nothing else.
     offered = {tool["function"]["name"] for tool in endpoint.requests[0]["tools"]}
-    assert offered == {"evaluate_kernel", "profile", "read_workload", "job"}
+    assert offered == {"evaluate_kernel", "profile", "sanitize", "read_workload", "job"}
     statement = endpoint.requests[1]["messages"][-1]["content"]
     assert statement.startswith("# 8p_GEMM")
 
