@@ -158,6 +158,8 @@ def interval(ends: tuple[float, float] | None) -> str:
 def _correctness(found: Correctness) -> str:
     seeds = f"{found.seeds} seed{'s' * (found.seeds != 1)}"
     parts = [f"{'within' if found.ok else 'outside'} {found.gate}, {seeds}, {found.size} size"]
+    if found.on_tpu:
+        parts.append(f"kernel for the TPU, evaluated: {found.on_tpu_note or found.on_tpu}")
     for output in found.outputs:
         errors = [("E", output.error_e), ("R", output.error_r), ("max abs", output.max_abs_error)]
         told = ", ".join(f"{name} {value:.3g}" for name, value in errors if value is not None)

@@ -85,6 +85,13 @@ class Correctness(Model):
     gate: str = Field(description='The error that decides and its limit, for example "E <= 0.01".')
     outputs: list[OutputError]
     problem: str | None = None
+    on_tpu: Literal["agrees", "rounding", "unsupported", "exhausted"] | None = Field(
+        None,
+        description="The kernels of the artifact for the TPU, run operation by operation at the check size. rounding: right "
+        "only if float32 operands of matmuls at the default precision are not rounded to bfloat16, as a TPU does. "
+        "unsupported, exhausted: not known. null: it was not tried.",
+    )
+    on_tpu_note: str | None = Field(None, description="What else is to be said of that.")
 
 
 class OpTime(Model):

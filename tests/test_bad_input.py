@@ -55,6 +55,7 @@ CASES = [
     Case("allocate_100gb", "trace_error", "Unable to allocate 100. GiB", "Do not allocate real arrays"),
     Case("flood_stdout", "trace_error", "wrote more than 64 MiB of output", "Remove what prints"),
     Case("surrogate_message", "trace_error", "half of a pair: ?", MEND),
+    Case("lowering_rules", "rejected", "right in the interpreter and not on the TPU", "the same computation"),
     Case("forged_reply", "rejected", "the artifact cannot be read", WORK),
     Case("forged_base64", "rejected", "base64", WORK),
     Case("forged_nesting", "trace_error", "ended by itself with exit code 0", "without os._exit or ctypes"),
@@ -183,7 +184,8 @@ def test_after_all_that_the_same_judge_still_judges(judge_it):
 def test_a_program_that_does_less_than_the_verified_one_takes_less_time_than_the_hardware_allows(judge_it, file):
     found = judge_it(_source(file))
     assert found.status == "rejected", found.message
-    assert "does not do the work" in found.message
+    # Of two that see it at the same time, the first one speaks.
+    assert "does not do the work" in found.message or "not on the TPU" in found.message
     assert found.speedup is None
 
 

@@ -47,6 +47,7 @@ from hawkeye_mcp.judge.workers import (
     memory_bytes,
 )
 from hawkeye_mcp.kernels import sha256
+from hawkeye_mcp.mosaic_eval.run import bound
 from hawkeye_mcp.profile import Finding, Profile
 from hawkeye_mcp.versions import versions
 from hawkeye_mcp.workloads import Size, Workload
@@ -119,7 +120,7 @@ class Judge:
         async def stages() -> _Outcome:
             await self._trace(work)
             await self._audit(work)
-            await _side_by_side(work, self._verify, self._predictor.predict)
+            await _side_by_side(work, self._verify_both, self._predictor.predict)
             if work.correctness and work.correctness.ok:
                 await self._measurer.measure(work)
             return _conclude(work)
@@ -326,6 +327,35 @@ class Judge:
                         f"At {size} size the workload returns {_shapes(outputs)} and must return {_shapes(declared)}.",
                         "Return outputs of exactly these shapes and dtypes, in this order.",
                     )
+
+    async def _verify_both(self, work: Work) -> None:
+        """The artifact for the CPU, then that for the TPU: nothing else says that the two are one computation."""
+        await self._verify(work)
+        if work.correctness and work.correctness.ok and work.verify_at == "check":
+            await self._bind(work)
+
+    async def _bind(self, work: Work) -> None:
+        """Run the kernels of the artifact for the TPU operation by operation, on draws of their own."""
+        assert work.correctness
+        with work.stage("bind"):
+            found = await bound(
+                self._pools["verifier"], work.workload, "check", work.artifacts["check"]["tpu"], seeds=1
+            )
+        if found.outcome == "differs":
+            raise Verdict(
+                "rejected",
+                f"The kernel is right in the interpreter and not on the TPU. {found.message}",
+                "Both must be the same computation: write every element that is read, and do not let the code ask where it "
+                "runs.",
+            )
+        if found.outcome == "fault":
+            raise Verdict(
+                "incorrect",
+                f"The kernel is right in the interpreter and at fault on the TPU. {found.message}",
+                NEXT_STEP["incorrect"],
+            )
+        note = None if found.outcome == "agrees" else found.message
+        work.correctness = work.correctness.model_copy(update={"on_tpu": found.outcome, "on_tpu_note": note})
 
     async def _verify(self, work: Work) -> None:
         size = work.verify_at

@@ -144,6 +144,8 @@ def _correctness(found: Correctness | None) -> str:
     lines = [f"{'ok' if found.ok else 'failed'}: {found.gate}, {found.seeds} seeds, {found.size} size"]
     if found.problem:
         lines.append(found.problem)
+    if found.on_tpu_note:
+        lines.append(f"The kernel for the TPU, evaluated: {found.on_tpu_note}")
     for output in found.outputs:
         errors = [
             f"{name}={value:.3g}"
