@@ -23,6 +23,7 @@ test: setup
 
 # Full-size checks that would make the suite too long.
 test-slow: setup
+	$(BIN)/python -m pip install --quiet --editable '.[ray]'
 	$(BIN)/python -m pytest -m slow
 
 # Against the programs of others, of the versions that the adapters were written for. What cannot be installed here is

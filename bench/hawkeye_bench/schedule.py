@@ -80,7 +80,7 @@ async def run_all(
     out.mkdir(parents=True, exist_ok=True)
     journal.write(out, "opened", slots=slots, to_do=len(to_do))
     try:
-        async with anyio.create_task_group() as group, receive:
+        async with send, anyio.create_task_group() as group, receive:
             for _ in range(min(slots, len(to_do))):
                 group.start_soon(serve, receive.clone(), group)
     finally:
