@@ -311,6 +311,10 @@ async def _judged_again(run: Run, workload: str, folder: Path, judge_factory: Ju
     source = (folder / "kernels" / f"{chosen.kernel_sha256}.py").read_text(encoding="utf-8")
     async with judge_factory() as judge:
         again: Evaluation = await judge.evaluate(source, workloads.find(workload), run.tpu)
+        if again.status == "timeout":
+            # It was in time in the session: a busy machine is no fault of the agent.
+            progress("the judgement took too long; judging once more")
+            again = await judge.evaluate(source, workloads.find(workload), run.tpu)
     write_atomically(folder / "judged_again.json", again.model_dump_json(indent=1))
     found: dict[str, Any] = {
         "kernel_sha256": chosen.kernel_sha256,

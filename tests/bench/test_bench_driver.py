@@ -286,6 +286,20 @@ async def test_a_kernel_that_is_not_correct_when_judged_again_does_not_count(tmp
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(("times", "status"), [(1, "correct"), (2, "not_confirmed")])
+async def test_a_last_judgement_that_takes_too_long_is_made_once_more(tmp_path, times, status):
+    class Slow(FakeJudge):
+        async def evaluate(self, source, workload, tpu, *, progress=lambda stage: None):
+            slow = len(self.judged) < times
+            return await super().evaluate("# fake: timeout\n" if slow else source, workload, tpu, progress=progress)
+
+    judge = Slow()
+    agent = ScriptedAgent("# fake: speedup 3\n")
+    run = await driver.run_one(plan(), agent, tmp_path, KEY, lambda text: None, judge.open, FAKE_SERVER)
+    assert (run.status, len(judge.judged)) == (status, 2)
+
+
+@pytest.mark.anyio
 async def test_a_server_that_does_not_start_breaks_the_run(tmp_path):
     for command in (["/nonexistent/server"], ["/bin/false"]):
         run = await driver.run_one(plan(), ScriptedAgent(), tmp_path, KEY, lambda text: None, FakeJudge().open, command)
