@@ -48,7 +48,25 @@ def forget(kind: str) -> None:
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+def end_with_parent() -> None:
+    """End 10 s after the parent at the latest, even while native code holds the interpreter's lock, so that the thread
+    that listens cannot run: a reader of MLIR that hangs on a candidate's bytes would else spin for ever.
+
+    The kernel's signal at the parent's death calls alarm() with its number, which is 10 for SIGUSR1; the alarm's own
+    default action ends the process.
+    """
+    libc = ctypes.CDLL(None)
+    libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+    libc.signal(signal.SIGUSR1, ctypes.cast(libc.alarm, ctypes.c_void_p))
+    libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGUSR1), 0, 0, 0)
+
+
 def main() -> None:
+    with contextlib.suppress(OSError, AttributeError):  # Linux only
+        end_with_parent()
     kind, memory_bytes = sys.argv[1], int(sys.argv[2])
     if kind != "device":  # whose runtime may map the device's memory beside the machine's
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))

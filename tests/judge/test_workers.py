@@ -1,5 +1,9 @@
 import os
+import select
 import signal
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -73,10 +77,27 @@ async def test_a_worker_that_dies_in_a_request_says_how_and_is_replaced(pool):
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(ask)
         await anyio.wait_all_tasks_blocked()
-        os.kill(pid, signal.SIGKILL)
-    assert errors == ["warm: the worker ended with code -9. "]
+        os.kill(pid, signal.SIGABRT)
+        os.kill(pid, signal.SIGCONT)
+    assert errors == ["warm: the worker ended with code -6. "]
     assert not _runs(pid)
     assert await pool.call("warm", 60) == {}
+
+
+async def test_a_request_whose_worker_was_killed_from_outside_gets_one_more(pool):
+    await pool.call("warm", 60)
+    pid, answers = _pid(pool._idle[0]), []
+
+    async def ask() -> None:
+        answers.append(await pool.call("warm", 60))
+
+    os.kill(pid, signal.SIGSTOP)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask)
+        await anyio.wait_all_tasks_blocked()
+        os.kill(pid, signal.SIGKILL)
+    assert answers == [{}]
+    assert _pid(pool._idle[0]) != pid
 
 
 async def test_a_worker_that_died_while_idle_costs_nobody_an_answer(pool):
@@ -185,3 +206,27 @@ async def test_folders_of_judges_that_are_gone_are_removed(tmp_path, monkeypatch
     (tmp_path / f"hawkeye-profiler-{judge}-abc").mkdir()
     discard_left_folders()
     assert (tmp_path / f"hawkeye-profiler-{judge}-abc").exists() == left
+
+
+HANGING = """
+import ctypes, os
+from hawkeye_mcp.judge import service
+service.end_with_parent()
+print(os.getpid(), flush=True)
+while True:  # with the interpreter's lock held, as by a reader in native code
+    ctypes.PyDLL(None).usleep(10_000)
+"""
+PARENT = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
+
+
+def test_a_worker_that_hangs_in_native_code_ends_after_its_parent_was_killed():
+    command = [sys.executable, "-c", PARENT, HANGING]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as parent:
+        worker = os.pidfd_open(int(parent.stdout.readline()))
+        parent.kill()
+        try:
+            assert select.select([worker], [], [], 60)[0], "it is still there"
+        finally:
+            os.close(worker)
+            with suppress(ProcessLookupError):
+                os.killpg(parent.pid, signal.SIGKILL)
