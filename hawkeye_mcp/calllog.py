@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from hawkeye_mcp import kernels
-from hawkeye_mcp.state import write_atomically
+from hawkeye_mcp.state import discard_partial, write_atomically
 
 KERNELS = "kernels"  # the folder beside a log that holds the kernel texts
 
@@ -44,17 +44,24 @@ class CallLog:
         self.path = path
         self.kernels = path.parent / KERNELS
         self._lock = threading.Lock()
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        if path.stat().st_size and not path.read_bytes().endswith(b"\n"):
-            os.write(self._fd, b"\n")  # a crash cut the last line: keep ours apart from it
+        discard_partial(self.kernels)
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def write(self, event: str, **facts: Any) -> None:
-        """Append one line and wait until it is on disk."""
+        """Append one line and wait until it is on disk.
+
+        Raises:
+            OSError: it cannot be written whole, for lack of space, say; the next one is kept apart from its part.
+        """
         time = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = json.dumps({"time": time, "event": event, **facts}, ensure_ascii=False, default=str) + "\n"
         data = line.encode("utf-8", errors="replace")
         with self._lock:
-            os.write(self._fd, data)
+            size = os.fstat(self._fd).st_size
+            if size and os.pread(self._fd, 1, size - 1) != b"\n":
+                data = b"\n" + data  # a crash or a full disk cut the last line
+            while data:
+                data = data[os.write(self._fd, data) :]
             os.fsync(self._fd)
 
     def keep_kernel(self, kernel: str) -> str:

@@ -131,9 +131,11 @@ def _lifespan(
                 finally:
                     judge.close()
         finally:
-            log.write("server_end", pid=os.getpid())
-            log.close()
-            on_closed()
+            try:
+                log.write("server_end", pid=os.getpid())
+            finally:  # also when the disk is full
+                log.close()
+                on_closed()
 
     return lifespan
 

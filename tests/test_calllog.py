@@ -1,10 +1,12 @@
 import json
+import os
+import resource
 from pathlib import Path
 
 import pytest
 from serving import ERAS, connected, data
 
-from hawkeye_mcp import calllog, pool
+from hawkeye_mcp import calllog, pool, state
 from hawkeye_mcp.calllog import CallLog
 
 
@@ -100,3 +102,32 @@ def test_two_logs_on_one_file_both_append(tmp_path: Path):
     assert [(x["writer"], x["number"]) for x in calllog.read(tmp_path / "c.jsonl")] == [
         (w, n) for n in range(3) for w in (1, 2)
     ]
+
+
+def test_a_disk_that_is_full_for_a_while_costs_the_line_alone_and_no_file_is_left(tmp_path: Path):
+    log = CallLog(tmp_path / "c.jsonl")
+    log.write("before")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (log.path.stat().st_size + 7, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            log.write("during")
+        with pytest.raises(OSError, match="File too large"):
+            log.keep_kernel("k" * 10_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert log.path.read_bytes().count(b"\n") == 1
+    log.write("after")
+    log.close()
+    assert [x["event"] for x in calllog.read(log.path)] == ["before", "after"]
+    assert list((tmp_path / "kernels").iterdir()) == []
+
+
+def test_what_a_killed_process_had_begun_to_write_is_removed_and_nothing_of_another(tmp_path: Path):
+    names = [f".k.py.{state._host()}.{writer}.1.part" for writer in (2**22 + 1, os.getpid())]
+    names += [f".k.py.elsewhere.{2**22 + 1}.1.part", "k.py"]
+    (tmp_path / "kernels").mkdir()
+    for name in names:
+        (tmp_path / "kernels" / name).touch()
+    CallLog(tmp_path / "c.jsonl").close()
+    assert sorted(path.name for path in (tmp_path / "kernels").iterdir()) == sorted(names[1:])

@@ -14,7 +14,7 @@ from hawkeye_bench.budget import Budget
 from hawkeye_mcp import content
 from hawkeye_mcp.calllog import CellRead
 from hawkeye_mcp.evaluation import Versions
-from hawkeye_mcp.state import write_atomically
+from hawkeye_mcp.state import discard_partial, write_atomically
 
 RunStatus = Literal["correct", "no_correct_kernel", "no_kernel", "not_confirmed", "broken"]
 # misconfigured: broken in a way that a repeat would not mend.
@@ -235,6 +235,7 @@ def set_aside(run_folder: Path) -> None:
     """Rename a folder without a record, so that the run starts afresh and nothing of the old try is lost."""
     if not run_folder.exists():
         return
+    discard_partial(run_folder)
     number = 1
     while (target := run_folder.with_name(f"{run_folder.name}.unfinished-{number}")).exists():
         number += 1

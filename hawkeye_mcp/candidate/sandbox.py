@@ -43,7 +43,8 @@ class Limits:
 class Ended:
     """How a sandbox ended: its reply, or why there is none.
 
-    started: whether it came as far as taking a candidate; if not, none is to blame.
+    started: whether it came as far as taking a candidate; if not, none is to blame. killed: by SIGKILL, which may have
+    come from outside, as when the machine's memory ran out.
     """
 
     reply: dict[str, Any] | None
@@ -51,6 +52,7 @@ class Ended:
     timed_out: bool = False
     started: bool = True
     stderr_tail: str = ""
+    killed: bool = False
 
 
 def _threads_of_user() -> int:
@@ -141,7 +143,9 @@ class Sandbox:
         if ready != tracer.READY:
             with anyio.move_on_after(5):
                 await self._process.wait()
-            return Ended(None, _ending(self._process.returncode), stderr_tail=tail, started=False)
+            return Ended(
+                None, _ending(self._process.returncode), stderr_tail=tail, started=False, killed=self._killed()
+            )
         if clock.cancelled_caught:
             why = f"the candidate was still running after {self._limits.wall_s:g} s of tracing"
             return Ended(None, why, timed_out=True, stderr_tail=tail)
@@ -153,7 +157,10 @@ class Sandbox:
             return Ended(parsed, stderr_tail=tail)
         with anyio.move_on_after(5):
             await self._process.wait()
-        return Ended(None, _ending(self._process.returncode), stderr_tail=tail)
+        return Ended(None, _ending(self._process.returncode), stderr_tail=tail, killed=self._killed())
+
+    def _killed(self) -> bool:
+        return self._process.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL)
 
     async def close(self) -> None:
         with anyio.CancelScope(shield=True):

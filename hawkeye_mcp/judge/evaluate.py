@@ -11,12 +11,13 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import anyio
 
 from hawkeye_mcp import attached
 from hawkeye_mcp.candidate import isolation
-from hawkeye_mcp.candidate.sandbox import Limits, SandboxPool
+from hawkeye_mcp.candidate.sandbox import Ended, Limits, SandboxPool
 from hawkeye_mcp.chips import CHIPS
 from hawkeye_mcp.evaluation import (
     ArtifactInfo,
@@ -258,14 +259,14 @@ class Judge:
 
     async def _trace(self, work: Work, other: Work | None = None) -> None:
         """other: of the same kernel, for another workload; only verified, at its check size."""
-        chip = CHIPS[work.tpu]
         sizes: tuple[Size, ...] = ("full", "check") if work.verified else ("full",)
         inputs = {str(size): work.workload.shapes(work.workload.inputs, size) for size in sizes}
         if other:
             inputs["other"] = other.workload.shapes(other.workload.inputs, "check")
         with work.stage("trace"):
-            async with self._sandboxes.take(chip) as box:
-                ended = await box.trace(work.source, inputs, chip, interpreted=work.verified)
+            ended = await self._traced(work, inputs)
+            if ended.killed:  # it says nothing of the candidate, which gets one more
+                ended = await self._traced(work, inputs)
         if not ended.started:
             raise SandboxFailed(f"the sandbox did not get ready: {ended.why}. {ended.stderr_tail[-1000:]}")
         if ended.timed_out:
@@ -295,6 +296,11 @@ class Judge:
             other.artifacts = dict.fromkeys(("full", "check"), reply.artifacts.pop("other"))
         work.artifacts = reply.artifacts
         work.verify_at = "check" if "check" in reply.artifacts else "full"
+
+    async def _traced(self, work: Work, inputs: dict[str, Any]) -> Ended:
+        chip = CHIPS[work.tpu]
+        async with self._sandboxes.take(chip) as box:
+            return await box.trace(work.source, inputs, chip, interpreted=work.verified)
 
     async def _audit(self, work: Work) -> None:
         with work.stage("audit"):

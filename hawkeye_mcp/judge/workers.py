@@ -29,7 +29,15 @@ _LIBTPU_ENVIRONMENT = {
 
 
 class WorkerDied(Exception):
-    """The process ended during a request; the text holds how, and the end of what it printed."""
+    """The process ended during a request; the text holds how, and the end of what it printed.
+
+    killed: by SIGKILL, which comes from outside: from the kernel when the machine's memory runs out, say. The limits of a
+    worker itself end in an abort.
+    """
+
+    def __init__(self, text: str, *, killed: bool = False) -> None:
+        super().__init__(text)
+        self.killed = killed
 
 
 class WorkerTimeout(Exception):
@@ -164,7 +172,7 @@ class Worker:
             how = f"the worker ended with code {self._process.returncode}. {self._last_words()}"
             if not self._ready:
                 raise WorkerUnavailable(f"before it took a request {how}") from error
-            raise WorkerDied(f"{method}: {how}") from error
+            raise WorkerDied(f"{method}: {how}", killed=self._process.returncode == -signal.SIGKILL) from error
         return _result(method, line)
 
     def _last_words(self) -> str:
@@ -233,6 +241,13 @@ class WorkerPool:
             self._idle.append(worker)
 
     async def call(self, method: str, timeout_s: float, **params: Any) -> dict[str, Any]:
+        """See Worker.call. A worker that was killed says nothing of the request, which gets one more."""
+        try:
+            async with self._worker() as worker:
+                return await worker.call(method, params, timeout_s)
+        except WorkerDied as died:
+            if not died.killed:
+                raise
         async with self._worker() as worker:
             return await worker.call(method, params, timeout_s)
 

@@ -276,3 +276,12 @@ async def test_the_candidates_line_comes_with_the_error():
 )
 def test_an_ending_is_named(code, phrase):
     assert phrase in sandbox._ending(code)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("number", "killed"), [(signal.SIGKILL, True), (signal.SIGTERM, False)])
+async def test_an_end_by_sigkill_is_told_from_others(number, killed):
+    ended = await _trace(
+        f"import os, time\nos.kill(os.getppid() if os.getppid() > 1 else os.getpid(), {int(number)})\ntime.sleep(60)"
+    )
+    assert (ended.reply, ended.started, ended.killed) == (None, True, killed)
