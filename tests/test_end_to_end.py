@@ -29,13 +29,21 @@ def _chip(path):
     return "v6e" if "v5e" in workloads.load(path.stem).does_not_fit else "v5e"
 
 
-@pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
+# Half a minute each: make test-slow.
+SLOW = {"13p_Cross_Entropy", "16p_Mamba2_SSD", "18k_Conv2D_ReLU_BiasAdd"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem in SLOW)) for path in KERNELS],
+)
 def test_a_fixture_kernel_is_correct_and_has_a_time(judge_it, path):
     found = judge_it(path)
     assert found.status == "correct", found.message
     assert found.audit.kernels
     assert found.correctness.seeds == 3
     assert found.correctness.size == "check"
+    assert found.correctness.on_tpu == "agrees", found.correctness.on_tpu_note
     timing, workload = found.timing, workloads.load(path.stem)
     assert timing.baseline_us
     if path.stem in WITHOUT_PROFILE and timing.source is None:
