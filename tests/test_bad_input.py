@@ -42,6 +42,8 @@ class Case:
 WORK = "Do the work inside pl.pallas_call"
 MEND = "Mend the Python"
 ALONE = "the file must stand on its own"
+ON_TPU = "right in the interpreter and not on the TPU"
+SAME = "Both must be the same computation"
 CASES = [
     Case("syntax_error", "trace_error", "SyntaxError: expected ':' (line 3", MEND),
     Case("missing_workload", "trace_error", "no function `workload`; it defines: rms_norm", MEND),
@@ -71,6 +73,45 @@ CASES = [
     Case("host_callback", "compile_error", "cannot be traced", "Remove callbacks"),
     Case("callback_in_kernel", "trace_error", "serialization of host_callbacks", "Remove callbacks"),
     Case("runtime_memory", "runtime_error", "Out of memory allocating", "need less memory"),
+    Case("patch_comparison", "incorrect", "is nan at [0, 0, 0] where", "compare the worst element"),
+    Case("precomputed_answer", "incorrect", "limit 0.01. Worst element", "compare the worst element"),
+    Case("copy_first_operand", "incorrect", "This is more than rounding", "compare the worst element"),
+    Case("low_precision", "incorrect", "limit 0.01. Worst element", "compare the worst element"),
+    Case("skip_last_tile", "incorrect", "is nan at [1, 32, 0] where", "compare the worst element"),
+    Case("unwritten_output", "incorrect", "(1048576 such elements of 1048576)", "compare the worst element"),
+    Case("scratch_reuse", "incorrect", "(524288 such elements of 1048576)", "compare the worst element"),
+    Case("half_contraction", "incorrect", "This is more than rounding", "compare the worst element", GEMM),
+    Case("platform_unchecked", "rejected", ON_TPU, "the same computation"),
+    Case(
+        "missing_wait", "rejected", f"{ON_TPU}. The kernel for the TPU computes something else. Output 0 is nan", SAME
+    ),
+    Case(
+        "revisited_block",
+        "rejected",
+        f"{ON_TPU}. The kernel for the TPU computes something else. Output 0 is nan",
+        SAME,
+    ),
+]
+# These end before anything is compiled or run, so that they can be judged together.
+ABSTRACT = "Python needed the value of an array"
+TRACED = [
+    Case("forge_result_file", "trace_error", "ended by itself with exit code 0", "without os._exit"),
+    Case("forge_printed_score", "trace_error", "ended by itself with exit code 0", 'printed: {"status": "correct"'),
+    Case("cache_by_identity", "trace_error", "KeyError", MEND),
+    Case("cache_by_fingerprint", "trace_error", "called on traced array with shape bfloat16[4]", ABSTRACT),
+    Case("cache_by_lru", "trace_error", "unhashable type: 'DynamicJaxprTracer'", MEND),
+    Case("table_of_answers", "rejected", "above 4194304: it carries large constants", WORK),
+    Case("debug_callback_in_kernel", "trace_error", "serialization of host_callbacks", "Remove callbacks"),
+    Case(
+        "tuple_output", "incorrect", "returns bfloat16[8, 4096, 8192], bfloat16[8192] and must return", "these shapes"
+    ),
+    Case("lazy_output", "trace_error", "kernel.Later'>, which is not a valid JAX type", MEND),
+    Case("platform_in_kernel", "trace_error", "jax.lax.platform_dependent is not allowed", MEND),
+]
+TRACED_ISOLATED = [
+    Case("import_baseline", "trace_error", "No module named 'hawkeye_mcp.", "can be imported"),
+    Case("drop_startup_code", "trace_error", "Read-only file system", ALONE),
+    Case("write_workload", "trace_error", "No such file or directory", ALONE),
 ]
 ISOLATED = [
     Case("write_outside", "trace_error", "Read-only file system", ALONE),
@@ -127,6 +168,60 @@ def test_a_bad_file_gets_its_status_and_says_what_to_do(judge_it, case):
 def test_a_file_that_reaches_out_of_the_sandbox_finds_nothing(judge_it, case):
     _check(case, judge_it(_source(case.file), case.workload))
     assert not list(Path(os.sep).glob("hawkeye_was_here"))
+
+
+@pytest.mark.parametrize(
+    "cases", [TRACED, pytest.param(TRACED_ISOLATED, marks=needs_bubblewrap)], ids=["anywhere", "isolated"]
+)
+def test_what_ends_before_it_is_run_is_told_apart(submit, cases):
+    declaration = workloads.load(NORM).folder / "workload.toml"
+    before = declaration.read_bytes()
+    started = [submit(_source(case.file).replace("/workload.toml", str(declaration))) for case in cases]
+    for case, found in zip(cases, started, strict=True):
+        _check(case, found.result())
+    assert declaration.read_bytes() == before
+
+
+def test_neither_clock_nor_environment_nor_an_authors_estimate_changes_the_time(submit):
+    honest, *others = (
+        each.result() for each in [submit(s) for s in (GOOD, *map(_source, ("patch_clock", "lying_cost")))]
+    )
+    assert honest.timing.candidate_us
+    for found in others:
+        assert found.status == "correct", found.message
+        assert found.timing == honest.timing
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("file", "note"),
+    [
+        ("loop_by_data", "branches or loop bounds depend on data, so its time is a lower bound"),
+        ("loop_around_kernel", "runs in a loop of unknown length, so its time is a lower bound"),
+    ],
+)
+def test_work_whose_amount_cannot_be_known_claims_no_speedup(judge_it, file, note):
+    found = judge_it(_source(file))
+    assert found.status == "correct", found.message
+    assert (found.speedup, found.timing.speedup_interval, found.timing.lower_bound) == (None, None, True)
+    assert any(note in each for each in found.timing.notes)
+    assert "no speedup is claimed" in found.message
+
+
+@pytest.mark.slow
+def test_zeroing_an_input_in_place_does_not_reach_the_oracle(judge_it):
+    _check(
+        Case("zero_inputs", "incorrect", "is all zeros: it does not depend", "worst element"),
+        judge_it(_source("zero_inputs")),
+    )
+
+
+@pytest.mark.slow
+def test_work_left_to_xla_beside_a_kernel_is_timed_with_it(judge_it):
+    found = judge_it(_source("token_beside_norm"))
+    assert found.status == "correct", found.message
+    assert {op.kind for op in found.timing.ops} >= {"mosaic", "xla"}
+    assert found.speedup < 1
 
 
 @needs_bubblewrap

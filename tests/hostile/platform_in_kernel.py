@@ -1,0 +1,29 @@
+"""Asks inside of the kernel whether it is interpreted. Stopped by: the tracer looks for that question at any depth."""
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+
+
+def _right(x):
+    return x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + 1e-5)
+
+
+def _kernel(x_ref, scale_ref, out_ref):
+    x = x_ref[...].astype(jnp.float32)
+    normal = jax.lax.platform_dependent(x, tpu=lambda x: x, default=_right)
+    out_ref[...] = (normal * scale_ref[...].astype(jnp.float32)).astype(out_ref.dtype)
+
+
+def workload(x, scale):
+    width = x.shape[-1]
+    flat = x.reshape(-1, width)
+    block = pl.BlockSpec((64, width), lambda i: (i, 0))
+    out = pl.pallas_call(
+        _kernel,
+        grid=(flat.shape[0] // 64,),
+        in_specs=[block, pl.BlockSpec((1, width), lambda i: (0, 0))],
+        out_specs=block,
+        out_shape=jax.ShapeDtypeStruct(flat.shape, x.dtype),
+    )(flat, scale.reshape(1, width))
+    return out.reshape(x.shape)
