@@ -104,6 +104,7 @@ class Pool:
     @contextmanager
     def _connect(self) -> Iterator[sqlite3.Connection]:
         db = sqlite3.connect(self.path, timeout=_BUSY_TIMEOUT_S)
+        db.text_factory = _text
         try:
             # FULL: a verdict that a client has seen survives a crash of the machine too.
             db.execute("PRAGMA synchronous=FULL")
@@ -173,6 +174,11 @@ class Pool:
             row = db.execute("SELECT kernel, evaluation FROM evaluations WHERE id = ?", (evaluation_id,)).fetchone()
         found = _evaluation(row[1]) if row else None
         return Record(kernel=row[0], evaluation=found) if found else None
+
+
+def _text(data: bytes) -> str:
+    """What is no UTF-8 is damaged; it must not keep its row's reader from finding that out."""
+    return data.decode("utf-8", "replace")
 
 
 def _evaluation(text: str) -> Evaluation | None:

@@ -210,3 +210,19 @@ def test_a_killed_writer_leaves_whole_records(tmp_path: Path):
     db = sqlite3.connect(path)
     assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     db.close()
+
+
+@pytest.mark.parametrize("damaged", [b"", b"[]", b'{"id": "ev-1', b"\xff\0\xfe"])
+def test_a_damaged_row_is_as_good_as_none_and_hides_no_other(store: Pool, damaged):
+    store.add("k", evaluation(1), "f")
+    store.add("other", evaluation(2), "f")
+    db = sqlite3.connect(store.path)
+    db.execute("DROP TRIGGER no_update")
+    db.execute("UPDATE evaluations SET evaluation = CAST(? AS TEXT) WHERE id = 'ev-1'", (damaged,))
+    db.commit()
+    db.close()
+    assert store.cached(pool.sha256("k"), "8p_GEMM", "v5e", "f") is None
+    assert store.read("ev-1") is None
+    assert [found.id for found in store.best("8p_GEMM", "v5e", "predicted", 5, "f")] == ["ev-2"]
+    store.add("k", evaluation(3), "f")
+    assert store.cached(pool.sha256("k"), "8p_GEMM", "v5e", "f") == evaluation(3)

@@ -22,6 +22,7 @@ GOOD = (HERE.parent / "kernels" / "12p_RMSNorm.py").read_text()
 # Who works at a stage; a kill there may also meet one that waits.
 STAGES = {"audit": "verifier", "verify": "verifier", "bind": "verifier", "compile": "compiler", "predict": "profiler"}
 _PASSING = {"started", "seconds"}
+_TRIES = 8
 
 
 class Benches:
@@ -101,14 +102,17 @@ class RealServer:
         return self._number
 
     def _judged(self, text: str) -> dict[str, Any]:
-        number, found = self._send(text), {}
-        while not found:
+        return self._answer(self._send(text), text)
+
+    def _answer(self, call: int, text: str) -> dict[str, Any]:
+        """What the client is told of a text that it sent; empty where that is nothing within some minutes."""
+        for _ in range(_TRIES):
             with suppress(TimeoutError):
-                found = told(self.server.answer(number))
-                break
-        if found:
-            self._told[text] = found["evaluation_id"]
-        return found
+                if found := told(self.server.answer(call)):
+                    self._told[text] = found["evaluation_id"]
+                    return found
+                call = self._send(text)  # it says that it is still running
+        return {}
 
     def _harmed(self, rng: random.Random, stage: str, words: str, number: int) -> Outcome:
         """One evaluation in which a process with these words in its command gets a signal at a stage."""
@@ -120,9 +124,7 @@ class RealServer:
         with suppress(ProcessLookupError, IndexError):
             os.kill(rng.choice(victims), number)
             struck = True
-        found = told(self.server.answer(call))
-        if found:
-            self._told[text] = found["evaluation_id"]
+        found = self._answer(call, text)
         following = self._judged(text)  # from the pool: the verdict must be the kernel's own
         aborted = number == signal.SIGABRT  # which a kernel may cause: the next one must be judged all the same
         if aborted:
@@ -130,6 +132,7 @@ class RealServer:
         return Outcome(
             lost=lost(self.folder, self._told),
             doubled=doubled(self.folder),
+            struck=struck,
             next_ok=bool(found) and following.get("status") == "correct" and (aborted or following["cached"]),
             note=""
             if found.get("status") == "correct"

@@ -117,7 +117,6 @@ def _count(name: str, times: int, trial: Trial, seed: int, root: Path) -> Count:
             found = trial(random.Random(f"{seed} {name} {number}"), folder)
         except Exception:
             found = Outcome(next_ok=False, note=traceback.format_exc())
-            print(name, number, round(time.monotonic() - t0, 2), found.struck, file=sys.stderr)
         if found.struck:
             count.add(found)
         if found != Outcome():
