@@ -21,6 +21,7 @@ from hawkeye_mcp.candidate.sandbox import Limits
 from hawkeye_mcp.evaluation import Evaluation
 from hawkeye_mcp.judge import evaluate as judging
 from hawkeye_mcp.judge.evaluate import open_judge
+from hawkeye_mcp.judge.work import Work
 
 HOSTILE = Path(__file__).parent / "hostile"
 GOOD = (Path(__file__).parent / "kernels" / "12p_RMSNorm.py").read_text()
@@ -80,7 +81,7 @@ CASES = [
     Case("skip_last_tile", "incorrect", "is nan at [1, 32, 0] where", "compare the worst element"),
     Case("unwritten_output", "incorrect", "(1048576 such elements of 1048576)", "compare the worst element"),
     Case("scratch_reuse", "incorrect", "(524288 such elements of 1048576)", "compare the worst element"),
-    Case("half_contraction", "incorrect", "This is more than rounding", "compare the worst element", GEMM),
+    Case("half_row", "incorrect", "Output 0: R is 0.0", "compare the worst element"),
     Case("platform_unchecked", "rejected", ON_TPU, "the same computation"),
     Case(
         "missing_wait", "rejected", f"{ON_TPU}. The kernel for the TPU computes something else. Output 0 is nan", SAME
@@ -209,11 +210,16 @@ def test_work_whose_amount_cannot_be_known_claims_no_speedup(judge_it, file, not
 
 
 @pytest.mark.slow
-def test_zeroing_an_input_in_place_does_not_reach_the_oracle(judge_it):
-    _check(
-        Case("zero_inputs", "incorrect", "is all zeros: it does not depend", "worst element"),
-        judge_it(_source("zero_inputs")),
-    )
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("zero_inputs", "incorrect", "is all zeros: it does not depend on the inputs", "compare the worst element"),
+        Case("half_contraction", "incorrect", "This is more than rounding", "compare the worst element", GEMM),
+    ],
+    ids=lambda case: case.file,
+)
+def test_a_slower_bad_file_gets_its_status_too(judge_it, case):
+    _check(case, judge_it(_source(case.file), case.workload))
 
 
 @pytest.mark.slow
@@ -282,6 +288,20 @@ def test_a_program_that_does_less_than_the_verified_one_takes_less_time_than_the
     # Of two that see it at the same time, the first one speaks.
     assert "does not do the work" in found.message or "not on the TPU" in found.message
     assert found.speedup is None
+
+
+def test_who_fails_to_trace_at_the_check_size_is_not_taken_for_evaluated_as_on_a_tpu():
+    class Pool:
+        async def call(self, task: str, limit_s: float, **given: object) -> dict[str, object]:
+            assert (task, given["size"]) == ("verify", "full")
+            return {"ok": True, "seeds": 1, "outputs": [], "problem": None}
+
+    judge = judging.Judge(None, dict.fromkeys(("verifier", "compiler", "profiler"), Pool()))
+    work = Work(GOOD, workloads.load(NORM), "v5e", lambda stage: None)
+    work.artifacts, work.verify_at = {"full": {"tpu": "", "cpu": ""}}, "full"
+    anyio.run(judge._verify_both, work)
+    assert (work.correctness.ok, work.correctness.on_tpu) == (True, "exhausted")
+    assert "cannot be traced at its check size" in work.correctness.on_tpu_note
 
 
 def test_a_program_that_asks_for_its_platform_is_refused(judge_it):

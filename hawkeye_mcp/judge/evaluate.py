@@ -337,8 +337,13 @@ class Judge:
     async def _verify_both(self, work: Work) -> None:
         """The artifact for the CPU, then that for the TPU: nothing else says that the two are one computation."""
         await self._verify(work)
-        if work.correctness and work.correctness.ok and work.verify_at == "check":
+        if not (work.correctness and work.correctness.ok):
+            return
+        if work.verify_at == "check":
             await self._bind(work)
+        else:  # who fails to trace at the check size must not thereby look as if this had been seen to
+            note = "not run: the workload cannot be traced at its check size, and to run it at full size would take too long"
+            work.correctness = work.correctness.model_copy(update={"on_tpu": "exhausted", "on_tpu_note": note})
 
     async def _bind(self, work: Work) -> None:
         """Run the kernels of the artifact for the TPU operation by operation, on draws of their own."""

@@ -1,6 +1,6 @@
 """Right at the check size, where it is verified; at the full size it moves everything and computes nothing.
 
-Its time is one that the hardware allows, so the floor does not see it.
+Not stopped: its time is one that the hardware allows. See "What is not defended" in THREAT_MODEL.md.
 """
 
 import jax
