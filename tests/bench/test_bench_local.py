@@ -96,7 +96,7 @@ def test_the_best_recorded_kernel_of_each_run_counts(undisturbed):
     assert all(run["evaluations"] == run["productive_turns"] == 2 for run in found)
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", [pytest.param(STEPS[0], marks=pytest.mark.slow), *STEPS[1:]])
 def test_a_kill_at_any_step_loses_nothing_and_the_next_start_goes_on(step, tmp_path, kernels, undisturbed):
     out = tmp_path / "out"
     with bench(out, kernels) as process:
