@@ -222,7 +222,9 @@ def writer_killed(rng: random.Random, folder: Path) -> Outcome:
     found = [name for name, _ in rows(folder)]
     mine = sum(name.startswith("victim") for name in acknowledged)
     extra = sum(name.startswith("victim") for name in found) - mine
-    Forked(_writing(path, "next"), folder / "stderr").wait()
+    following = Forked(_writing(path, "next"), folder / "stderr")
+    following.wait()
+    following.end()
     again = {name for name, _ in rows(folder)}
     files_left = left_files(folder)
     return Outcome(

@@ -83,7 +83,7 @@ class Forked:
                     os.dup2(end, wanted)
                 log = os.open(stderr, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
                 os.dup2(log, 2)
-                os.closerange(3, 200)
+                os.closerange(3, 2**20)  # else it holds the writing end of its own stdin
                 sys.stdin, sys.stdout, sys.stderr = (open(0), open(1, "w"), open(2, "w"))
                 work()
                 os._exit(0)
