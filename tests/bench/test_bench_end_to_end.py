@@ -41,7 +41,14 @@ def test_a_run_with_the_builtin_optimiser_ends_in_a_predicted_speedup_and_is_not
 
 def test_ctrl_c_leaves_a_folder_that_can_go_on_and_no_process(tmp_path):
     command = [*COMMAND, "--out", str(tmp_path / "out")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as bench:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # Tests that were started in the background may have been told to ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as bench:
         for line in bench.stdout:
             if "evaluate_kernel" in line:
                 break
