@@ -263,6 +263,7 @@ def test_an_endless_trace_ends_with_the_sandboxs_wall_clock():
     _check(Case("infinite_loop", "timeout", "still running after 6 s of tracing", "Remove endless"), found)
 
 
+@pytest.mark.slow
 def test_an_endless_run_ends_with_the_verifiers_limit_and_the_next_one_works(judge_it, monkeypatch):
     monkeypatch.setitem(judging.LIMITS_S, "check", 8.0)
     found = judge_it(_source("endless_run"))

@@ -30,7 +30,7 @@ def _chip(path):
 
 
 # Half a minute each: make test-slow.
-SLOW = {"13p_Cross_Entropy", "16p_Mamba2_SSD", "18k_Conv2D_ReLU_BiasAdd"}
+SLOW = {"11p_Megablox_GMM", "13p_Cross_Entropy", "16p_Mamba2_SSD", "18k_Conv2D_ReLU_BiasAdd"}
 
 
 @pytest.mark.parametrize(

@@ -190,6 +190,7 @@ def test_attention_without_its_mask_or_its_scores_fails():
     assert _problem("1p_Flash_Attention", [np.asarray(unmasked)], 1)
 
 
+@pytest.mark.slow
 def test_cross_entropy_over_part_of_the_vocabulary_or_half_of_the_tokens_fails():
     (hidden, weight, labels), _, _ = _case("13p_Cross_Entropy", 1)
     workload = _module("13p_Cross_Entropy").workload

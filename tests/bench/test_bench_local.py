@@ -24,6 +24,7 @@ from small_bench import FAKE, WORKLOAD, small_plan
 from hawkeye_mcp import calllog
 
 SCRIPT = TESTS / "bench" / "small_bench.py"
+LONG = ("Replaying 1.py", "ended")
 # What a run of it does, in order; a kill comes after one of them.
 STEPS = ("Replaying 1.py", "Replaying 2.py", "judging the best kernel again", "ended")
 
@@ -96,7 +97,7 @@ def test_the_best_recorded_kernel_of_each_run_counts(undisturbed):
     assert all(run["evaluations"] == run["productive_turns"] == 2 for run in found)
 
 
-@pytest.mark.parametrize("step", [pytest.param(STEPS[0], marks=pytest.mark.slow), *STEPS[1:]])
+@pytest.mark.parametrize("step", [pytest.param(step, marks=[pytest.mark.slow] * (step in LONG)) for step in STEPS])
 def test_a_kill_at_any_step_loses_nothing_and_the_next_start_goes_on(step, tmp_path, kernels, undisturbed):
     out = tmp_path / "out"
     with bench(out, kernels) as process:

@@ -68,6 +68,7 @@ def examine():
 
 
 # One test for each workload: what the judge finds takes many seconds, and tests of one module may run in several processes.
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS)
 def test_gains_multiply_until_a_floor_binds(examine, tmp_path, name):
     workload, second = workloads.load(name), _second(name, tmp_path / f"second_{name}")

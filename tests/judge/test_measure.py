@@ -170,7 +170,7 @@ def judge(monkeypatch):
     async def predict(work):
         work.artifacts, work.timing, work.floor = ready.artifacts, ready.timing, ready.floor
 
-    for name, stage in {"_trace": nothing, "_audit": nothing, "_verify": verify}.items():
+    for name, stage in {"_trace": nothing, "_audit": nothing, "_verify": verify, "_bind": nothing}.items():
         monkeypatch.setattr(judge, name, stage)
     monkeypatch.setattr(judge._predictor, "predict", predict)
     return judge, ready

@@ -183,6 +183,7 @@ def kernels(wrong: str = "") -> dict[str, str]:
 CLAIMS = CELL.replace("[2, 4]", "[1.01, 3]").replace("least_ratio = 4", "least_ratio = 8")
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_wrong_kernel_is_found_and_a_right_one_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HAWKEYE_CACHE", str(tmp_path / "cache"))
@@ -216,6 +217,7 @@ class AsV5e:
         return await self.judge.examine(kernel, problem, second, "v5e", known)
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_new_generation_is_a_table_and_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     claims = CLAIMS + "\n[v9]\npredicted_speedup = [1.01, 3]\nparams = { block = 16384 }\n"
