@@ -1,7 +1,7 @@
 """Do the speedups that rows of the taxonomy claim multiply in a kernel that is built from several of them?
 
 Of three workloads each there are two kernels: in one every row's idiom is in its naive form, in the other in its optimized
-one, as the cells show them side by side. Times are predicted for a v5e. `pytest tests/composition -s` prints the table.
+one, as the cells show them side by side. Times are predicted for a v5e. `pytest tests/composition -m slow -s` prints the table.
 """
 
 import math
