@@ -8,7 +8,7 @@ import anyio
 from hawkeye_mcp.candidate.sandbox import SandboxPool
 from hawkeye_mcp.chips import CHIPS
 from hawkeye_mcp.judge.verdict import SandboxReply
-from hawkeye_mcp.judge.workers import WorkerDied, WorkerPool, WorkerTimeout
+from hawkeye_mcp.judge.workers import WorkerDied, WorkerError, WorkerPool, WorkerTimeout
 from hawkeye_mcp.mosaic_eval.result import Bound
 from hawkeye_mcp.workloads import Size, Workload
 
@@ -31,7 +31,7 @@ async def evaluate(
     """Evaluate one kernel file for one workload, with processes that start and end with the call.
 
     Raises:
-        NotTraced, WorkerError, WorkerUnavailable.
+        NotTraced, WorkerUnavailable.
     """
     verifier = WorkerPool("verifier", 1)
     async with anyio.create_task_group() as tasks:
@@ -52,8 +52,10 @@ async def evaluate(
 async def bound(verifier: WorkerPool, workload: Workload, size: Size, artifact: str, *, seeds: int) -> Bound:
     """What a worker finds of an artifact for the TPU (base64); it was audited before.
 
+    What the evaluator itself trips over is no fault of the kernel: it counts as not supported.
+
     Raises:
-        WorkerError, WorkerUnavailable.
+        WorkerUnavailable.
     """
     try:
         reply: dict[str, Any] = await verifier.call(
@@ -61,6 +63,8 @@ async def bound(verifier: WorkerPool, workload: Workload, size: Size, artifact: 
         )
     except WorkerTimeout:
         return Bound(outcome="exhausted", message=f"Evaluating the kernel took longer than {LIMIT_S[size]:g} s.")
+    except WorkerError as error:
+        return Bound(outcome="unsupported", message=f"The evaluator could not run the kernel: {error}"[:1000])
     except WorkerDied as error:
         return Bound(outcome="exhausted", message=f"Evaluating the kernel ended its process: {error}")
     return Bound.model_validate(reply)

@@ -13,6 +13,7 @@ from jax.experimental import pallas as pl
 
 from hawkeye_mcp import artifact, workloads
 from hawkeye_mcp.judge import verify
+from hawkeye_mcp.judge.workers import WorkerDied, WorkerError, WorkerTimeout
 from hawkeye_mcp.mosaic_eval import census, run
 
 KERNELS = Path(__file__).parents[1] / "kernels"
@@ -171,3 +172,21 @@ def test_work_that_is_gone_at_the_full_size_is_seen():
 @pytest.mark.parametrize("name", ["8p_GEMM", "1p_Flash_Attention", "16p_Mamba2_SSD"])
 def test_no_work_is_gone_from_a_kernel_that_does_the_same_at_both_sizes(name):
     assert census.lost(*_work_at_both_sizes(name, fixture(name))) == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("error", "outcome", "said"),
+    [
+        (WorkerError("TypeError", "TypeError: a fault of the evaluator", ""), "unsupported", "a fault of the evaluator"),
+        (WorkerDied("bind: the worker ended with code -6. "), "exhausted", "code -6"),
+        (WorkerTimeout("bind ran longer than 180 s"), "exhausted", "longer than 180 s"),
+    ],
+)
+async def test_what_befalls_the_evaluator_is_no_verdict_on_the_kernel(error, outcome, said):
+    class Pool:
+        async def call(self, method, limit_s, **params):
+            raise error
+
+    found = await run.bound(Pool(), workloads.load("12p_RMSNorm"), "check", "", seeds=1)
+    assert (found.outcome, said in found.message) == (outcome, True)
