@@ -178,7 +178,11 @@ def test_no_work_is_gone_from_a_kernel_that_does_the_same_at_both_sizes(name):
 @pytest.mark.parametrize(
     ("error", "outcome", "said"),
     [
-        (WorkerError("TypeError", "TypeError: a fault of the evaluator", ""), "unsupported", "a fault of the evaluator"),
+        (
+            WorkerError("TypeError", "TypeError: a fault of the evaluator", ""),
+            "unsupported",
+            "a fault of the evaluator",
+        ),
         (WorkerDied("bind: the worker ended with code -6. "), "exhausted", "code -6"),
         (WorkerTimeout("bind ran longer than 180 s"), "exhausted", "longer than 180 s"),
     ],
