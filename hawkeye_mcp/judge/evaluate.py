@@ -25,14 +25,10 @@ from hawkeye_mcp.evaluation import (
     Correctness,
     Diagnosis,
     Evaluation,
-    Interval,
-    Measurement,
-    ProfileStatus,
-    Status,
-    Timing,
 )
-from hawkeye_mcp.judge import hints, look
+from hawkeye_mcp.judge import conclusion, hints, look
 from hawkeye_mcp.judge.baseline import Baselines
+from hawkeye_mcp.judge.conclusion import Outcome
 from hawkeye_mcp.judge.measure import Measurer
 from hawkeye_mcp.judge.predict import Predictor
 from hawkeye_mcp.judge.verdict import NEXT_STEP, SandboxReply, Verdict, first_verdict, leaves
@@ -62,14 +58,6 @@ LIMITS_S = {"audit": 60.0, "check": 180.0, "full": 600.0}
 
 def _ignore(stage: str) -> None:
     pass
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    status: Status | ProfileStatus
-    message: str
-    next_step: str
-    compiler_message: str | None = None
 
 
 @dataclass(frozen=True)
@@ -118,13 +106,13 @@ class Judge:
         """
         work = Work(source, workload, tpu, progress)
 
-        async def stages() -> _Outcome:
+        async def stages() -> Outcome:
             await self._trace(work)
             await self._audit(work)
             await _side_by_side(work, self._verify_both, self._predictor.predict)
             if work.correctness and work.correctness.ok:
                 await self._measurer.measure(work)
-            return _conclude(work)
+            return conclusion.conclude(work)
 
         start = time.monotonic()
         outcome = await self._outcome(work, stages)
@@ -168,7 +156,7 @@ class Judge:
         """
         work = Work(source, workload, tpu, progress, verified=False, counted=counters)
 
-        async def stages() -> _Outcome:
+        async def stages() -> Outcome:
             await self._trace(work)
             await self._audit(work)
             await self._predictor.predict(work)
@@ -178,8 +166,8 @@ class Judge:
             await self._measurer.measure(work)
             message = "Profiled; whether its results are correct was not checked."
             if work.timing and work.timing.measurement:
-                message += f" {_measured(work.timing, work.timing.measurement)}"
-            return _Outcome(
+                message += f" {conclusion.measured(work.timing, work.timing.measurement)}"
+            return Outcome(
                 "profiled",
                 message,
                 "Address the first finding, then evaluate.",
@@ -198,7 +186,7 @@ class Judge:
         work = Work(source, workload, tpu, _ignore, counted=True, compared=False)
         other = Work(source, second, tpu, _ignore)
 
-        async def stages() -> _Outcome:
+        async def stages() -> Outcome:
             await self._trace(work, other)
             for each in (work, other):
                 await self._audit(each)
@@ -208,17 +196,17 @@ class Judge:
                     await self._verify(each)
                 assert each.correctness
                 if not each.correctness.ok:
-                    return _wrong(each.correctness)
+                    return conclusion.wrong(each.correctness)
                 known[program] = each.correctness
             await self._predictor.predict(work)
             self._predictor.count(work)
-            return _Outcome("profiled", "Right at both sizes, and profiled.", "")
+            return Outcome("profiled", "Right at both sizes, and profiled.", "")
 
         outcome = await self._outcome(work, stages)
         seeds = sum(each.correctness.seeds for each in (work, other) if each.correctness and each.correctness.ok)
         return Examined(self._profile(work, outcome), seeds)
 
-    def _profile(self, work: Work, outcome: _Outcome) -> Profile:
+    def _profile(self, work: Work, outcome: Outcome) -> Profile:
         predicted = work.predicted or work.timing
         return Profile(
             status=outcome.status,
@@ -238,18 +226,18 @@ class Judge:
             versions=versions(),
         )
 
-    async def _outcome(self, work: Work, stages: Callable[[], Awaitable[_Outcome]]) -> _Outcome:
+    async def _outcome(self, work: Work, stages: Callable[[], Awaitable[Outcome]]) -> Outcome:
         """Run the stages; whatever ends them early becomes a status."""
-        outcome: _Outcome | None = None
+        outcome: Outcome | None = None
         try:
             outcome = await stages()
         except* Verdict as group:
             verdict = first_verdict(group)
-            outcome = _Outcome(verdict.status, verdict.message, verdict.next_step, verdict.compiler_message)
+            outcome = Outcome(verdict.status, verdict.message, verdict.next_step, verdict.compiler_message)
         except* Exception as group:
             logger.error("the harness failed on %s", work.workload.name, exc_info=group)
             message = "; ".join(f"{type(error).__name__}: {error}" for error in leaves(group))[:2000]
-            outcome = outcome or _Outcome("harness_error", message, NEXT_STEP["harness_error"])
+            outcome = outcome or Outcome("harness_error", message, NEXT_STEP["harness_error"])
         finally:
             self._sandboxes.refill(CHIPS[work.tpu])
         assert outcome
@@ -427,56 +415,6 @@ async def _side_by_side(work: Work, *stages: Callable[[Work], Awaitable[None]]) 
             tasks.start_soon(run, stage)
     if verdicts:
         raise first_verdict(ExceptionGroup("", verdicts))
-
-
-def _conclude(work: Work) -> _Outcome:
-    correctness, timing = work.correctness, work.timing
-    assert correctness and timing
-    if not correctness.ok:
-        return _wrong(correctness)
-    message = _right(correctness)
-    if timing.measurement:
-        return _Outcome("correct", f"{message} {_measured(timing, timing.measurement)}", NEXT_STEP["correct"])
-    if timing.candidate_us is None:
-        message += f" No time could be predicted: {'; '.join(timing.notes) or 'unknown'}."
-        return _Outcome("correct", message, NEXT_STEP["correct"])
-    message += f" Predicted {timing.candidate_us:.5g} us on {work.tpu}"
-    if timing.speedup is not None:
-        least = "at least " if timing.baseline_lower_bound else ""
-        message += (
-            f", {least}{timing.speedup:.3g} times the speed of the XLA baseline"
-            f" ({least}{timing.baseline_us:.5g} us, predicted)"
-        )
-        if timing.indistinguishable and timing.speedup_interval:
-            low, high = timing.speedup_interval
-            message += f", which may be an error: such predictions leave {low:.3g} to {high:.3g}"
-    elif timing.lower_bound:
-        message += " at least; no speedup is claimed, the notes on the time say why"
-    return _Outcome("correct", message + ".", NEXT_STEP["correct"])
-
-
-def _wrong(found: Correctness) -> _Outcome:
-    return _Outcome("incorrect", f"Wrong at {found.size} size: {found.problem}", NEXT_STEP["incorrect"])
-
-
-def _right(found: Correctness) -> str:
-    return f"Correct on {found.seeds} fresh draws at {found.size} size ({found.gate})."
-
-
-def _measured(timing: Timing, found: Measurement) -> str:
-    if timing.candidate_us is None:
-        return f"No time could be measured: {'; '.join(timing.notes)}."
-
-    def shown(value: float, interval: Interval, unit: str) -> str:
-        return f"{value:.5g}{unit} (95 % interval {interval.low:.5g} to {interval.high:.5g})"
-
-    took = shown(found.candidate.us.median, found.candidate.us, " us")
-    baseline = shown(found.baseline.us.median, found.baseline.us, " us")
-    if timing.speedup is None:
-        compared = f"indistinguishable from the XLA baseline's {baseline}: {found.why}"
-    else:
-        compared = f"{shown(timing.speedup, found.speedup, ' times')} the speed of the XLA baseline, {baseline}"
-    return f"Measured {took} on one {found.device}, {compared}."
 
 
 def _shapes(arrays: list[tuple[tuple[int, ...], str]]) -> str:

@@ -5,7 +5,7 @@ import pytest
 from hawkeye_mcp import workloads
 from hawkeye_mcp.candidate.sandbox import SandboxPool
 from hawkeye_mcp.evaluation import Correctness, Interval, Measurement, Side, Timing
-from hawkeye_mcp.judge import evaluate, measure
+from hawkeye_mcp.judge import conclusion, evaluate, measure
 from hawkeye_mcp.judge.measure import Measurer
 from hawkeye_mcp.judge.verdict import Verdict
 from hawkeye_mcp.judge.work import Work
@@ -97,7 +97,7 @@ async def test_a_measurement_takes_the_place_of_the_prediction_which_is_kept(mon
     )
     assert device.open == 0  # nobody holds the device afterwards
     assert "measure" in work.stages_s
-    assert evaluate._conclude(work).message == (
+    assert conclusion.conclude(work).message == (
         "Correct on 3 fresh draws at check size (R <= 0.01). Measured 100 us (95 % interval 99 to 101) on one TPU v5 lite,"
         " 1.512 times (95 % interval 1.48 to 1.53) the speed of the XLA baseline, 150 us (95 % interval 148 to 152)."
     )
@@ -109,8 +109,8 @@ async def test_inside_the_noise_no_speedup_is_claimed(monkeypatch):
     await Measurer(["v5e"]).measure(work)
     assert (work.timing.source, work.timing.candidate_us, work.timing.speedup) == ("measured", 100, None)
     assert work.timing.indistinguishable
-    assert "indistinguishable from the XLA baseline's 150 us" in evaluate._conclude(work).message
-    assert "reaches into noise" in evaluate._conclude(work).message
+    assert "indistinguishable from the XLA baseline's 150 us" in conclusion.conclude(work).message
+    assert "reaches into noise" in conclusion.conclude(work).message
 
 
 async def test_a_void_measurement_leaves_no_time_at_all_but_its_samples(monkeypatch):
@@ -121,7 +121,7 @@ async def test_a_void_measurement_leaves_no_time_at_all_but_its_samples(monkeypa
     assert (timing.source, timing.candidate_us, timing.baseline_us, timing.speedup) == (None, None, None, None)
     assert timing.measurement.candidate.samples_us == [100]
     assert work.predicted == PREDICTED
-    assert evaluate._conclude(work).message.endswith("No time could be measured: measurement void: too fast.")
+    assert conclusion.conclude(work).message.endswith("No time could be measured: measurement void: too fast.")
 
 
 @pytest.mark.parametrize(
