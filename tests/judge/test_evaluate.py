@@ -5,7 +5,7 @@ import pytest
 
 from hawkeye_mcp import workloads
 from hawkeye_mcp.evaluation import Correctness, Timing
-from hawkeye_mcp.judge import evaluate
+from hawkeye_mcp.judge import conclusion, evaluate
 from hawkeye_mcp.judge.verdict import Verdict
 from hawkeye_mcp.judge.work import Work
 
@@ -22,7 +22,7 @@ def test_a_speedup_that_may_be_none_is_told_with_its_interval(interval, doubt):
         source="predicted", candidate_us=80, baseline_us=100, speedup=1.25, speedup_interval=interval,
         indistinguishable=doubt is not None,
     )  # fmt: skip
-    message = evaluate._conclude(work).message
+    message = conclusion.conclude(work).message
     assert "1.25 times the speed of the XLA baseline (100 us, predicted)" in message
     assert ("may be an error" in message) is (doubt is not None)
     assert doubt is None or doubt in message
