@@ -5,6 +5,7 @@ This process never imports jax: everything heavy is behind the judge, in process
 
 import argparse
 import contextlib
+import importlib
 import logging
 import os
 import signal
@@ -69,6 +70,23 @@ _TOOLS: dict[str, Callable[[Settings], FlatTool]] = {
 }
 
 
+@dataclass(frozen=True)
+class _Extra:
+    """A tool that is there only where one setting is given, under any condition. module: of tools/, imported then."""
+
+    needs: str
+    module: str
+
+
+# In the order that clients see them, after those of the condition.
+_EXTRA: dict[str, _Extra] = {}
+
+
+def _extra_tools(settings: Settings) -> list[FlatTool]:
+    wanted = [extra.module for extra in _EXTRA.values() if getattr(settings, extra.needs) is not None]
+    return [importlib.import_module(f"hawkeye_mcp.tools.{module}").build(settings) for module in wanted]
+
+
 def build_server(
     settings: Settings,
     judge_factory: JudgeFactory | None = None,
@@ -84,7 +102,10 @@ def build_server(
         title="Hawkeye: judge TPU Pallas kernels",
         version=__version__,
         instructions=conditions.loop(settings.condition, settings.tpu),
-        tools=[_TOOLS[name](settings) for name in conditions.tools(settings.condition)],
+        tools=[
+            *(_TOOLS[name](settings) for name in conditions.tools(settings.condition)),
+            *_extra_tools(settings),
+        ],
         lifespan=_lifespan(settings, judge_factory or partial(open_judge, settings.tpu or DEFAULT_TPU), on_closed),
         middleware=[log_calls],
         log_level="WARNING",
@@ -233,6 +254,9 @@ def parse(argv: Sequence[str] | None) -> Options:
     parser.add_argument("--workspace", type=Path, default=Path.cwd(), help="where kernel files are read from")
     parser.add_argument("--state", type=Path, default=None, help="folder of the pool and the default call log")
     parser.add_argument("--call-log", type=Path, default=None, help="JSON Lines file; default: a new one in --state")
+    parser.add_argument(
+        "--job", type=Path, default=None, help="job file of `hawkeye job`: adds the tools that gate a port of it"
+    )
     parser.add_argument("--max-evaluations", type=int, default=0, help="evaluation budget; 0: no limit")
     parser.add_argument("--transport", default="stdio", choices=("stdio", "http"))
     parser.add_argument("--host", default="127.0.0.1", help="for http")
@@ -247,6 +271,8 @@ def parse(argv: Sequence[str] | None) -> Options:
             parser.error(f"argument --workload: {error}")
     if not found.workspace.is_dir():
         parser.error(f"argument --workspace: {found.workspace} is not a folder")
+    if found.job is not None and not found.job.is_file():
+        parser.error(f"argument --job: there is no file {found.job}")
     if found.max_evaluations < 0:
         parser.error("argument --max-evaluations: must be 0 (no limit) or more")
     state_folder: Path = (found.state or state.folder()).resolve()
@@ -260,6 +286,7 @@ def parse(argv: Sequence[str] | None) -> Options:
         state=state_folder,
         call_log=(found.call_log or state_folder / "calls" / name).resolve(),
         max_evaluations=found.max_evaluations,
+        job=found.job.resolve() if found.job else None,
     )
     try:
         state_folder.mkdir(parents=True, exist_ok=True)

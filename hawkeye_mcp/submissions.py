@@ -27,7 +27,8 @@ class Settings:
     """What one server process is told at its start.
 
     workload, tpu: pinned when not empty. workload_folder: of a pinned workload that is not shipped. workspace: where kernel files may be read from. state: folder of the
-    pool and of whatever must outlive the process. max_evaluations: 0 means no limit. deadline_s: of each job.
+    pool and of whatever must outlive the process. max_evaluations: 0 means no limit. deadline_s: of each job. job: the
+    job file whose ports are gated; None: those tools are not there.
     """
 
     condition: Condition = "full"
@@ -40,6 +41,7 @@ class Settings:
     max_evaluations: int = 0
     deadline_s: float = 900.0
     heartbeat_s: float = 2.5
+    job: Path | None = None
 
 
 @dataclass(frozen=True)
