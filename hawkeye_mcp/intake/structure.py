@@ -106,14 +106,8 @@ class _Graph:
         types = [_type(var.aval) for var in eqn.outvars]
         if name in ELEMENTWISE:
             operands = [self.scalars.get(ref, ref) for ref in operands]
-        if len(types) == 1:
-            if name in ELEMENTWISE and all(ref.startswith("c:") for ref in operands):
-                if (folded := _folded(name, eqn, operands)) is not None:
-                    return [folded if not eqn.outvars[0].aval.ndim else self._filled(folded, types[0])]
-            if name == "broadcast_in_dim" and eqn.invars[0].aval.ndim == 0:
-                return [self._filled(operands[0], types[0])]
-            if (known := _known(eqn, operands, types)) is not None:
-                return [known]
+        if len(types) == 1 and (known := self._known(eqn, operands, types[0])) is not None:
+            return [known]
         params: dict[str, Any] = {}
         bodies: list[dict[str, Any]] = []
         for key, value in sorted(eqn.params.items()):
@@ -132,6 +126,17 @@ class _Graph:
             node["effects"] = True
         number = self._add(node)
         return [f"n{number}.{position}" for position in range(len(types))]
+
+    def _known(self, eqn: Any, operands: list[str], kind: str) -> str | None:
+        """What stands for the result of an equation that computes nothing, or only with constants."""
+        name = eqn.primitive.name
+        if name in ELEMENTWISE and all(ref.startswith("c:") for ref in operands):
+            folded = _folded(name, eqn, operands)
+            if folded is not None:
+                return self._filled(folded, kind)
+        if name == "broadcast_in_dim" and eqn.invars[0].aval.ndim == 0:
+            return self._filled(operands[0], kind)
+        return _same(eqn, operands, kind)
 
     def _filled(self, scalar: str, kind: str) -> str:
         """The array of one type that is a scalar everywhere."""
@@ -238,16 +243,16 @@ def _item(value: Any) -> Any:
     return value if value is None else _plain(value)
 
 
-def _known(eqn: Any, operands: list[str], types: list[str]) -> str | None:
-    """What stands for the result of an equation that computes nothing."""
+def _same(eqn: Any, operands: list[str], kind: str) -> str | None:
+    """The operand that an equation only passes on."""
     name, params = eqn.primitive.name, eqn.params
     if name == "select_n" and operands[0].startswith("c:bool:") and len(operands) == 3:
         chosen = 1 + (operands[0] == "c:bool:True")
-        return operands[chosen] if _type(eqn.invars[chosen].aval) == types[0] else None
+        return operands[chosen] if _type(eqn.invars[chosen].aval) == kind else None
     if name == "transpose" and list(params["permutation"]) != sorted(params["permutation"]):
         return None
     if name in ("convert_element_type", "reshape", "broadcast_in_dim", "transpose", "slice") and len(operands) == 1:
-        return operands[0] if _type(eqn.invars[0].aval) == types[0] else None
+        return operands[0] if _type(eqn.invars[0].aval) == kind else None
     return None
 
 
