@@ -104,9 +104,10 @@ class _Graph:
         if name in _PASSES_ON and len(operands) == len(eqn.outvars):
             return operands
         types = [_type(var.aval) for var in eqn.outvars]
+        whole = operands
         if name in ELEMENTWISE:
             operands = [self.scalars.get(ref, ref) for ref in operands]
-        if len(types) == 1 and (known := self._known(eqn, operands, types[0])) is not None:
+        if len(types) == 1 and (known := self._known(eqn, operands, whole, types[0])) is not None:
             return [known]
         params: dict[str, Any] = {}
         bodies: list[dict[str, Any]] = []
@@ -127,8 +128,11 @@ class _Graph:
         number = self._add(node)
         return [f"n{number}.{position}" for position in range(len(types))]
 
-    def _known(self, eqn: Any, operands: list[str], kind: str) -> str | None:
-        """What stands for the result of an equation that computes nothing, or only with constants."""
+    def _known(self, eqn: Any, operands: list[str], whole: list[str], kind: str) -> str | None:
+        """What stands for the result of an equation that computes nothing, or only with constants.
+
+        whole: the operands before scalars stood for arrays of them.
+        """
         name = eqn.primitive.name
         if name in ELEMENTWISE and all(ref.startswith("c:") for ref in operands):
             folded = _folded(name, eqn, operands)
@@ -136,7 +140,10 @@ class _Graph:
                 return self._filled(folded, kind)
         if name == "broadcast_in_dim" and eqn.invars[0].aval.ndim == 0:
             return self._filled(operands[0], kind)
-        return _same(eqn, operands, kind)
+        if name == "select_n" and operands[0].startswith("c:bool:"):
+            chosen = 1 + (operands[0] == "c:bool:True")
+            return whole[chosen] if len(whole) == 3 else None
+        return _same(eqn, whole, kind)
 
     def _filled(self, scalar: str, kind: str) -> str:
         """The array of one type that is a scalar everywhere."""
@@ -246,9 +253,6 @@ def _item(value: Any) -> Any:
 def _same(eqn: Any, operands: list[str], kind: str) -> str | None:
     """The operand that an equation only passes on."""
     name, params = eqn.primitive.name, eqn.params
-    if name == "select_n" and operands[0].startswith("c:bool:") and len(operands) == 3:
-        chosen = 1 + (operands[0] == "c:bool:True")
-        return operands[chosen] if _type(eqn.invars[chosen].aval) == kind else None
     if name == "transpose" and list(params["permutation"]) != sorted(params["permutation"]):
         return None
     if name in ("convert_element_type", "reshape", "broadcast_in_dim", "transpose", "slice") and len(operands) == 1:
