@@ -2,7 +2,7 @@
 
 A job lives in the server's task group. Callers wait on it; when a waiting caller goes away and nobody else
 waits for the job or holds its id, the work is cancelled. A caller that was told the id leaves the job running
-to its deadline.
+to its deadline. A job belongs to the owner of the call that started it: for anybody else it does not exist.
 """
 
 import itertools
@@ -22,11 +22,12 @@ logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 State = Literal["running", "done", "cancelled", "deadline", "failed"]
 
-_KEPT_FINISHED_JOBS = 256
+QUEUED = "queued"  # the stage of a job until its work reports another one
+_KEPT_FINISHED_JOBS = 256  # of each owner
 
 
 class UnknownJob(ValueError):
-    """No job of that id in this server."""
+    """No job of that id in this server, or one of another owner: the two are not told apart."""
 
 
 @dataclass
@@ -37,10 +38,11 @@ class Job(Generic[Result]):
     key: tuple[str, ...]
     kind: str
     subject: dict[str, str]
+    owner: str = ""
     state: State = "running"
     result: Result | None = None
     fault: Exception | None = None
-    stage: str = "queued"
+    stage: str = QUEUED
     stage_changed: anyio.Event = field(default_factory=anyio.Event)
     started_s: float = field(default_factory=time.monotonic)
     waiting: int = 0
@@ -66,22 +68,29 @@ class Job(Generic[Result]):
 
 
 class Jobs(Generic[Result]):
-    """The job table. `deadline_s` is each job's own, counted from its start."""
+    """The job table. `deadline_s` is each job's own, counted from its start; `owner` says whose call is being served."""
 
-    def __init__(self, tasks: TaskGroup, deadline_s: float) -> None:
+    def __init__(self, tasks: TaskGroup, deadline_s: float, owner: Callable[[], str] = lambda: "") -> None:
         self._tasks = tasks
         self._deadline_s = deadline_s
+        self._owner = owner
         self._by_id: dict[str, Job[Result]] = {}
         self._in_flight: dict[tuple[str, ...], Job[Result]] = {}
 
     def is_in_flight(self, kind: str, key: tuple[str, ...]) -> bool:
         """Whether `start` with these would join a running job."""
-        running = self._in_flight.get((kind, *key))
+        running = self._in_flight.get((self._owner(), kind, *key))
         return running is not None and not running.scope.cancel_called
 
     def in_flight(self, kind: str) -> int:
         """How many jobs of one kind are running."""
         return sum(1 for job in self._in_flight.values() if job.kind == kind)
+
+    def load(self) -> tuple[int, int]:
+        """How many jobs are being worked on, and how many wait for their turn, of all owners."""
+        unfinished = [job for job in self._by_id.values() if not job.finished.is_set()]
+        queued = sum(1 for job in unfinished if job.stage == QUEUED)
+        return len(unfinished) - queued, queued
 
     def start(
         self,
@@ -90,16 +99,17 @@ class Jobs(Generic[Result]):
         subject: dict[str, str],
         work: Callable[[Job[Result]], Awaitable[Result]],
     ) -> Job[Result]:
-        """Start `work`, or return the job that is already doing the same.
+        """Start `work`, or return the job of the same owner that is already doing the same.
 
-        subject: what the job is about (workload, tpu, ...), for whoever reads it later.
+        Two owners never share a job, so that neither can end the other's. subject: what the job is about (workload, tpu, ...), for whoever reads it later.
         """
-        key = (kind, *key)
+        owner = self._owner()
+        key = (owner, kind, *key)
         if (running := self._in_flight.get(key)) and not running.scope.cancel_called:
             return running
-        job: Job[Result] = Job(id=f"job-{secrets.token_hex(6)}", key=key, kind=kind, subject=subject)
+        job: Job[Result] = Job(id=f"job-{secrets.token_hex(6)}", key=key, kind=kind, subject=subject, owner=owner)
         self._by_id[job.id] = self._in_flight[key] = job
-        self._forget_old()
+        self._forget_old(owner)
         self._tasks.start_soon(self._run, job, work, name=job.id)
         return job
 
@@ -123,8 +133,8 @@ class Jobs(Generic[Result]):
                 del self._in_flight[job.key]
             job.finished.set()
 
-    def _forget_old(self) -> None:
-        finished = [job.id for job in self._by_id.values() if job.finished.is_set()]
+    def _forget_old(self, owner: str) -> None:
+        finished = [job.id for job in self._by_id.values() if job.owner == owner and job.finished.is_set()]
         for job_id in itertools.islice(finished, max(0, len(finished) - _KEPT_FINISHED_JOBS)):
             del self._by_id[job_id]
 
@@ -132,12 +142,12 @@ class Jobs(Generic[Result]):
         """The job of that id.
 
         Raises:
-            UnknownJob: never started here, or finished so long ago that it was forgotten.
+            UnknownJob: never started here, finished so long ago that it was forgotten, or another owner's.
         """
-        try:
-            return self._by_id[job_id]
-        except KeyError:
-            raise UnknownJob(job_id) from None
+        found = self._by_id.get(job_id)
+        if found is None or found.owner != self._owner():
+            raise UnknownJob(job_id)
+        return found
 
     @asynccontextmanager
     async def waiting(self, job: Job[Result]) -> AsyncIterator[None]:

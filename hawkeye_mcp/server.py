@@ -13,7 +13,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.prompts import Prompt
 
-from hawkeye_mcp import __version__, conditions, kernels, state, workloads
+from hawkeye_mcp import __version__, conditions, kernels, owners, state, workloads
 from hawkeye_mcp.calllog import CallLog
 from hawkeye_mcp.chips import DEFAULT_TPU, TPUS
 from hawkeye_mcp.jobs import Jobs
@@ -91,12 +91,16 @@ def build_server(
     settings: Settings,
     judge_factory: JudgeFactory | None = None,
     on_closed: Callable[[], None] = lambda: None,
+    on_opened: Callable[[App], None] = lambda app: None,
+    tokens: Mapping[str, str] | None = None,
 ) -> MCPServer[App]:
     """The server for one condition.
 
     judge_factory: opens the judge; None means the real one. on_closed: called when everything the server holds has
-    been closed: jobs, judge, logs.
+    been closed: jobs, judge, logs. on_opened: called with what the tools share. tokens: of each owner, asked for over
+    HTTP; None asks for none.
     """
+    opening = (settings, judge_factory or partial(open_judge, settings.tpu or DEFAULT_TPU), on_closed, on_opened)
     server: MCPServer[App] = MCPServer(
         "hawkeye",
         title="Hawkeye: judge TPU Pallas kernels",
@@ -106,7 +110,9 @@ def build_server(
             *(_TOOLS[name](settings) for name in conditions.tools(settings.condition)),
             *_extra_tools(settings),
         ],
-        lifespan=_lifespan(settings, judge_factory or partial(open_judge, settings.tpu or DEFAULT_TPU), on_closed),
+        lifespan=_lifespan(*opening),
+        token_verifier=owners.Verifier(tokens) if tokens is not None else None,
+        auth=owners.SETTINGS if tokens is not None else None,
         middleware=[log_calls],
         log_level="WARNING",
     )
@@ -122,7 +128,10 @@ def build_server(
 
 
 def _lifespan(
-    settings: Settings, judge_factory: JudgeFactory, on_closed: Callable[[], None]
+    settings: Settings,
+    judge_factory: JudgeFactory,
+    on_closed: Callable[[], None],
+    on_opened: Callable[[App], None],
 ) -> Callable[[MCPServer[App]], AbstractAsyncContextManager[App]]:
     @asynccontextmanager
     async def lifespan(_: MCPServer[App]) -> AsyncIterator[App]:
@@ -143,10 +152,12 @@ def _lifespan(
                 try:
                     async with anyio.create_task_group() as job_tasks:
                         pool = Pool(settings.state / "pool.sqlite3")
+                        app = App(settings, pool, log, judge, Jobs(job_tasks, settings.deadline_s, owners.current))
+                        on_opened(app)
                         try:
                             # Whatever prints, now or at exit, must not reach the protocol's stdout.
                             with contextlib.redirect_stdout(sys.stderr):
-                                yield App(settings, pool, log, judge, Jobs(job_tasks, settings.deadline_s))
+                                yield app
                         finally:
                             job_tasks.cancel_scope.cancel()
                 finally:
@@ -172,7 +183,7 @@ async def log_calls(ctx: ServerRequestContext[App, Any], call_next: CallNext) ->
     if isinstance(arguments, dict) and isinstance(arguments.get("source"), str):
         arguments = {**arguments, "source": _kept(log, arguments["source"])}
     call = f"{os.getpid()}-{ctx.request_id}-{time.monotonic_ns()}"
-    client = ctx.session.client_params
+    client, owner = ctx.session.client_params, owners.current()
     log.write(
         "call_start",
         call=call,
@@ -181,6 +192,7 @@ async def log_calls(ctx: ServerRequestContext[App, Any], call_next: CallNext) ->
         client=client.client_info.model_dump(mode="json", exclude_none=True) if client else None,
         protocol=ctx.protocol_version,
         meta=_correlation(ctx.meta),
+        **({"owner": owner} if owner else {}),
     )
     started, outcome = time.monotonic(), "cancelled"
     with log.collecting() as notes:
@@ -233,10 +245,11 @@ def _correlation(meta: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Options:
-    """The command line, checked. `listening` is the socket of the http transport; None means stdio."""
+    """The command line, checked. `listening` is the socket of the http transport; None means stdio. tokens: by owner."""
 
     settings: Settings
     listening: socket.socket | None
+    tokens: dict[str, str] | None = None
 
 
 def parse(argv: Sequence[str] | None) -> Options:
@@ -259,8 +272,14 @@ def parse(argv: Sequence[str] | None) -> Options:
     )
     parser.add_argument("--max-evaluations", type=int, default=0, help="evaluation budget; 0: no limit")
     parser.add_argument("--transport", default="stdio", choices=("stdio", "http"))
-    parser.add_argument("--host", default="127.0.0.1", help="for http")
+    parser.add_argument("--host", default="127.0.0.1", help="for http; other than this machine only with --token-file")
     parser.add_argument("--port", type=int, default=8931, help="for http; 0: any free one")
+    parser.add_argument(
+        "--token-file",
+        type=Path,
+        default=None,
+        help="for http: lines `OWNER TOKEN`, of those who may call (hawkeye hosts token OWNER); default: $HAWKEYE_TOKENS_FILE",
+    )
     parser.add_argument("--version", action="version", version=f"hawkeye-mcp {__version__}")
     found = parser.parse_args(argv)
     pinned = None
@@ -294,12 +313,19 @@ def parse(argv: Sequence[str] | None) -> Options:
     except OSError as error:
         parser.error(f"cannot write {error.filename}: {error.strerror}; choose another --state or --call-log")
     if found.transport == "stdio":
+        if found.token_file:
+            parser.error("argument --token-file: only with --transport http; over stdio nobody else can call")
         return Options(settings, None)
+    from hawkeye_mcp import http_transport
+
+    given = found.token_file or os.environ.get("HAWKEYE_TOKENS_FILE")
     try:
-        family = socket.AF_INET6 if ":" in found.host else socket.AF_INET
-        return Options(settings, socket.create_server((found.host, found.port), family=family))
-    except (OSError, OverflowError) as error:
-        parser.error(f"cannot listen on {found.host}:{found.port}: {error}; choose another --host or --port")
+        tokens = owners.read(Path(given)) if given else None
+        return Options(settings, http_transport.listen(found.host, found.port, guarded=tokens is not None), tokens)
+    except owners.BadTokens as error:
+        parser.error(f"argument --token-file: {error}")
+    except http_transport.CannotListen as error:
+        parser.error(f"argument --host: {error}")
 
 
 def main(argv: Sequence[str] | None = None, judge_factory: JudgeFactory | None = None) -> NoReturn:
@@ -312,10 +338,13 @@ def main(argv: Sequence[str] | None = None, judge_factory: JudgeFactory | None =
     if own and own.is_relative_to(options.settings.workspace):
         logger.warning("the workload %s is inside the workspace: an agent can change how it is judged", own)
     exiting = _Exit()
-    server = build_server(options.settings, judge_factory, on_closed=exiting.closed)
+    opened: list[App] = []
+    server = build_server(
+        options.settings, judge_factory, on_closed=exiting.closed, on_opened=opened.append, tokens=options.tokens
+    )
     code = 0
     try:
-        anyio.run(_serve, server, options.listening, exiting)
+        anyio.run(_serve, server, options, opened, exiting)
     except BaseExceptionGroup as group:
         # A client that went away (EPIPE) is an ordinary end, not a failure.
         _, other = group.split((BrokenPipeError, ConnectionResetError, anyio.BrokenResourceError))
@@ -358,13 +387,16 @@ class _Exit:
         os._exit(code)
 
 
-async def _serve(server: MCPServer[App], listening: socket.socket | None, exiting: _Exit) -> None:
+async def _serve(server: MCPServer[App], options: Options, opened: list[App], exiting: _Exit) -> None:
     async with anyio.create_task_group() as tasks:
         await tasks.start(_watch_signals, tasks.cancel_scope, exiting)
-        if listening is None:
+        if options.listening is None:
             await server.run_stdio_async()
         else:
-            await _serve_http(server, listening)
+            from hawkeye_mcp import http_transport
+
+            os.dup2(2, 1)  # what prints past Python goes where the logs go, as with stdio
+            await http_transport.serve(server, options.listening, opened, guarded=options.tokens is not None)
         tasks.cancel_scope.cancel()
 
 
@@ -375,24 +407,6 @@ async def _watch_signals(scope: anyio.CancelScope, exiting: _Exit, *, task_statu
             logger.info("received %s", signal.Signals(number).name)
             exiting.by_signal(number)
             scope.cancel()
-
-
-async def _serve_http(server: MCPServer[App], listening: socket.socket) -> None:
-    import uvicorn
-
-    class Quiet(uvicorn.Server):
-        """Leaves signals to us."""
-
-        @contextlib.contextmanager
-        def capture_signals(self) -> Any:
-            yield
-
-    os.dup2(2, 1)  # what prints past Python goes where the logs go, as with stdio
-    app = server.streamable_http_app(host=listening.getsockname()[0])
-    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
-    # It listens before it says so: whoever reads this can connect at once.
-    logger.info("serving on http://%s:%d/mcp", *listening.getsockname()[:2])
-    await Quiet(config).serve(sockets=[listening])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,41 @@
+"""What a server says of itself to whoever has its token: which machine, which versions, how busy."""
+
+import os
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hawkeye_mcp import attached
+from hawkeye_mcp.evaluation import Versions
+from hawkeye_mcp.versions import versions
+
+PATH = "/health"
+
+
+class _Told(BaseModel):
+    # A newer server may say more.
+    model_config = ConfigDict(extra="ignore")
+
+
+class Machine(_Told):
+    """What stays the same while the server runs."""
+
+    versions: Versions
+    tpus: list[str] = Field(description="The generation of each attached TPU chip; empty: it predicts.")
+    cpus: int = Field(ge=1)
+
+
+class Health(Machine):
+    """The machine and its load. running, queued: jobs of all owners."""
+
+    running: int = Field(ge=0)
+    queued: int = Field(ge=0)
+
+    @property
+    def load(self) -> int:
+        return self.running + self.queued
+
+
+def here(running: int, queued: int) -> Health:
+    """This machine."""
+    cpus = len(os.sched_getaffinity(0))
+    return Health(versions=versions(), tpus=attached.tpus(), cpus=cpus, running=running, queued=queued)
