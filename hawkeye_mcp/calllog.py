@@ -22,6 +22,9 @@ from hawkeye_mcp.state import discard_partial, write_atomically
 
 KERNELS = "kernels"  # the folder beside a log that holds the kernel texts
 
+# Fields that are text or null in every line that has them, of this log, of a transcript and of a journal.
+_TEXTS = ("time", "event", "kind", "status", "outcome", "tool", "workload", "tpu", "kernel_sha256", "source", "job_id")
+
 _current: ContextVar[dict[str, Any] | None] = ContextVar("hawkeye_call", default=None)
 
 
@@ -90,11 +93,20 @@ class CallLog:
 
 
 def objects(lines: bytes) -> Iterator[dict[str, Any]]:
-    """The JSON objects of lines; what is none, such as a line cut off by a crash, is left out."""
+    """The JSON objects of lines; what is none, such as a line cut off by a crash, is left out, and so is one whose
+    time is no time or whose names are no text: no program of ours wrote it.
+    """
     for line in lines.split(b"\n"):
         with suppress(ValueError, RecursionError):
-            if isinstance(found := json.loads(line), dict):
+            if isinstance(found := json.loads(line), dict) and _is_ours(found):
                 yield found
+
+
+def _is_ours(line: dict[str, Any]) -> bool:
+    """Raises ValueError if its time is none."""
+    if any(not isinstance(line[name], str) for name in _TEXTS if line.get(name) is not None):
+        return False
+    return "time" not in line or datetime.fromisoformat(line["time"] or "").tzinfo is not None
 
 
 def read(path: Path) -> list[dict[str, Any]]:

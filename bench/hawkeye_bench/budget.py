@@ -4,7 +4,7 @@ A productive turn is an edit of a kernel file, a judgement of a new text or a re
 tells of judgements and readings, the agent's transcript of edits, model calls, tokens and dollars.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -64,7 +64,7 @@ def after(spent: AnySpent, line: dict[str, Any]) -> AnySpent:
     return spent
 
 
-def number(line: dict[str, Any], name: str) -> float | None:
+def number(line: Mapping[str, Any], name: str) -> float | None:
     """A figure of a line, which may be anybody's; None where it is none that can be: no number, negative, past 1e15."""
     found = line.get(name)
     if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= 1e15:

@@ -62,7 +62,8 @@ def profile_text(told: dict[str, Any]) -> str:
 def ceilings(told: dict[str, Any]) -> dict[str, tuple[float, str]]:
     """By unit ("hbm", "mxu") the rate a second of a profile's roofline, bytes or FLOP, and where it comes from."""
     found = {}
-    for row in told.get("ceilings") or []:
+    rows = told.get("ceilings")
+    for row in rows if isinstance(rows, list) else []:
         if matched := _CEILING.match(str(row)):
             with suppress(ValueError):
                 found[matched[1]] = (float(matched[2]), matched[3] or "")

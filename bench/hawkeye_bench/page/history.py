@@ -138,7 +138,7 @@ def _steps(lines: Iterable[dict[str, Any]], numbers: dict[str, int]) -> list[Ste
         if not told:
             continue
         kind, what = told
-        speedup = line.get("speedup") if kind in ("verdict", "cached") else None
+        speedup = budget.number(line, "speedup") if kind in ("verdict", "cached") else None
         if kind == "verdict" and line.get("status") == "correct" and speedup and not line.get("lower_bound"):
             best = max(speedup, best or 0.0)
         found.append(

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import jinja2
 
+from hawkeye_bench import budget
 from hawkeye_bench import pairs as pairing
 from hawkeye_bench import runs as records
 from hawkeye_bench.analysis import NO_EVIDENCE
@@ -247,9 +248,10 @@ def speedup(run: Run) -> str:
 def told_speedup(verdict: Mapping[str, Any]) -> str:
     """Of one line of the call log, in the same signs; it does not say what is indistinguishable."""
     ends = verdict.get("speedup_interval")
-    alike = bool(ends) and isinstance(ends, list) and ends[0] <= 1 <= ends[1]
+    low, high = ends if isinstance(ends, list) and len(ends) == 2 else (None, None)
+    alike = isinstance(low, int | float) and isinstance(high, int | float) and low <= 1 <= high
     bounds = (bool(verdict.get("lower_bound")), bool(verdict.get("baseline_lower_bound")))
-    return _marked(verdict.get("speedup"), *bounds, alike, verdict.get("source"))
+    return _marked(budget.number(verdict, "speedup"), *bounds, alike, verdict.get("source"))
 
 
 def _marked(value: float | None, lower: bool, baseline_lower: bool, alike: bool, source: str | None) -> str:
