@@ -13,13 +13,16 @@ def folder() -> Path:
     return user_state_path("hawkeye-mcp")
 
 
-def write_atomically(path: Path, data: str | bytes) -> None:
-    """Write a file, text as UTF-8: whole or not at all, also if the machine stops in between; makes its folder."""
+def write_atomically(path: Path, data: str | bytes, *, mode: int = 0o666) -> None:
+    """Write a file, text as UTF-8: whole or not at all, also if the machine stops in between; makes its folder.
+
+    mode: who may read and write it, less the umask; 0o600 for what holds secrets.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     discard_partial(path.parent)
     partial = path.with_name(f".{path.name}.{_host()}.{os.getpid()}.{threading.get_ident()}.part")
     try:
-        with partial.open("wb") as stream:
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode), "wb") as stream:
             stream.write(data.encode("utf-8") if isinstance(data, str) else data)
             stream.flush()
             os.fsync(stream.fileno())
