@@ -36,6 +36,7 @@ LIGHT = {
     "damaged baseline and check in the cache": 20,
 }
 HEAVY = {
+    "file system full": 20,
     "kill -9: bench": 12,
     "kill -9: server, real judge": 2,
     "kill -9: worker, real judge": 7,
@@ -75,6 +76,7 @@ def means(root: Path, names: list[str]) -> Iterator[dict[str, Trial]]:
     found: dict[str, Trial] = {
         "kill -9: writer into the pool": trials.writer_killed,
         "disk full": trials.disk_full,
+        "file system full": trials.file_system_full,
         "clock jumps": trials.clock_jumps,
         "two servers on one pool": trials.two_servers,
         "client stops reading": trials.client_stops_reading,

@@ -7,6 +7,7 @@ import random
 import resource
 import signal
 import sqlite3
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -244,21 +245,59 @@ def writer_killed(rng: random.Random, folder: Path) -> Outcome:
 
 def disk_full(rng: random.Random, folder: Path) -> Outcome:
     """No file may grow beyond a drawn size for some calls; then there is room again. The server stays the same."""
+
+    def shut(process: Forked) -> None:
+        sizes = [p.stat().st_size for p in folder.rglob("*") if p.is_file()]
+        limit = max(1, rng.choice(sizes) + rng.randint(-40, 900))
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+
+    def opened(process: Forked) -> None:
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+    return _without_room(rng, folder, shut, opened)
+
+
+def file_system_full(rng: random.Random, folder: Path) -> Outcome:
+    """The same on a file system of its own of 2 MiB, in which a drawn number of bytes are free: ENOSPC, as on a disk.
+
+    Mounting needs root; where that is refused there is no such fault.
+    """
+    small = folder / "small"
+    small.mkdir()
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", small], capture_output=True, check=False
+    ).returncode:
+        return Outcome(struck=False, note="no file system could be mounted")
+    filler = small / "filler"
+
+    def shut(process: Forked) -> None:
+        free = os.statvfs(small).f_bavail * os.statvfs(small).f_frsize
+        filler.write_bytes(bytes(max(0, free - 4096 * rng.randint(0, 12))))
+
+    try:
+        (small / "tmp").mkdir()
+        return _without_room(rng, small, shut, lambda process: filler.unlink())
+    finally:
+        subprocess.run(["umount", "--lazy", small], check=True)
+
+
+def _without_room(
+    rng: random.Random, folder: Path, shut: Callable[[Forked], None], opened: Callable[[Forked], None]
+) -> Outcome:
+    """Two calls while there is no room, between others when there is."""
     before, during, later = texts(rng, 3)
     process = serving(folder)
     acknowledged, good = {}, process.start()
     process.evaluate(2, before)
     acknowledged[before] = told(process.answer(2)).get("evaluation_id", "")
-    sizes = [p.stat().st_size for p in folder.rglob("*") if p.is_file()]
-    limit = max(1, rng.choice(sizes) + rng.randint(-40, 900))
-    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    shut(process)
     for number in (3, 4):
         process.evaluate(number, during)
         answer = process.answer(number)
         good &= answer is not None
         if found := told(answer):
             acknowledged[during] = found["evaluation_id"]
-    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    opened(process)
     for number, text in ((5, later), (6, during), (7, before)):
         process.evaluate(number, text)
         found = told(process.answer(number))
