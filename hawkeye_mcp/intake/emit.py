@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hawkeye_mcp.intake import emit_values as values
-from hawkeye_mcp.intake.emit_rules import RULES, WHY_NOT, Operand
+from hawkeye_mcp.intake.emit_rules import RULES, Operand, why_not
 from hawkeye_mcp.intake.emit_values import NotEmittable
 
 __all__ = ["Emitted", "NotEmittable", "emit"]
@@ -27,9 +27,9 @@ CONSTANTS_BYTES = 8 << 20
 
 _CALLS = {
     "jit", "pjit", "closed_call", "core_call", "core_closed_call", "custom_jvp_call", "custom_vjp_call",
-    "custom_vjp_call_jaxpr", "checkpoint", "remat", "remat2",
+    "custom_vjp_call_jaxpr", "checkpoint", "remat", "remat2", "composite",
 }  # fmt: skip
-_SAME = {"copy", "copy_p", "stop_gradient", "pvary"}
+_SAME = {"copy", "copy_p", "stop_gradient", "pvary", "name", "device_put", "sharding_constraint"}
 _RESERVED = {"jax", "jnp", "lax", "np", "oracle", "create_inputs", "float", "size", "key", *keyword.kwlist}
 _STEMS = {
     "add": "added", "add_any": "added", "sub": "difference", "mul": "product", "div": "quotient", "dot_general": "dot",
@@ -39,7 +39,7 @@ _STEMS = {
     "min": "smaller", "neg": "negative", "integer_pow": "power", "pow": "power", "eq": "is_equal", "ne": "differs",
     "lt": "is_less", "le": "is_at_most", "gt": "is_greater", "ge": "is_at_least", "and": "both", "or": "either",
     "not": "negated", "gather": "gathered", "slice": "part", "dynamic_slice": "part", "dynamic_update_slice": "updated",
-    "concatenate": "joined", "pad": "padded", "sort": "ordered", "split": "part", "rev": "reversed_", "clamp": "clamped",
+    "concatenate": "joined", "pad": "padded", "sort": "ordered", "split": "part", "stack": "stacked", "unstack": "part", "tile": "tiled", "rev": "reversed_", "clamp": "clamped",
     "iota": "index", "logistic": "sigmoid", "reduce_window_max": "pooled", "reduce_window_sum": "pooled",
     "reduce_window_min": "pooled", "reduce_window": "pooled", "top_k": "top", "scan": "scanned", "while": "looped",
     "cond": "branch",
@@ -147,7 +147,7 @@ class _Writer:
 
     @staticmethod
     def scalar(value: Any, aval: Any) -> Operand:
-        return Operand(values.typed(value, aval.dtype), values.number(value, aval.dtype), aval)
+        return Operand(values.typed(value, aval.dtype), values.number(value, aval.dtype), aval, value)
 
     def constant(self, value: Any, body: list[_Line | _Function]) -> Operand:
         """One of the program's own arrays: a number, a few of them, a repeated one, or a further argument."""
@@ -204,12 +204,15 @@ class _Writer:
             return self.equations(getattr(inner, "jaxpr", inner), held, operands, body)
         if name in _SAME or self._changes_nothing(name, equation, operands):
             return operands
+        if name == "convert_element_type" and operands[0].value is not None:
+            value = np.asarray(operands[0].value).astype(params["new_dtype"])[()]
+            return [self.scalar(value, equation.outvars[0].aval)]
         special = {"scan": self._scan, "while": self._while, "cond": self._cond}.get(name)
         if special:
             return special(equation, operands, body)
         rule = RULES.get(name)
         if rule is None:
-            raise NotEmittable(name, WHY_NOT.get(name, ""))
+            raise NotEmittable(name, why_not(name))
         avals = [var.aval for var in equation.outvars]
         return self._assigned(equation, operands, rule(params, operands, avals), body)
 
@@ -232,7 +235,7 @@ class _Writer:
             values.dtype(aval.dtype)
         results = [self.named(self.fresh(self._stem(name, equation, operands)), aval) for aval in avals]
         texts = [result.text for result in results]
-        many = equation.primitive.multiple_results
+        many = equation.primitive.multiple_results and not name.startswith("reduce")  # whose calls give one array
         targets = f"({texts[0]},)" if many and len(texts) == 1 else ", ".join(texts)
         before = {values.described(operand.aval) for operand in operands if operand.is_name}
         after = [values.described(aval) for aval in avals]

@@ -12,11 +12,15 @@ from hawkeye_mcp.intake.emit_values import NotEmittable, dtype, ints, number
 
 @dataclass(frozen=True)
 class Operand:
-    """text: a name, or a scalar with its dtype. plain: the same, where Python's own number takes the other's dtype."""
+    """text: a name, or a scalar with its dtype. plain: the same, where Python's own number takes the other's dtype.
+
+    value: of a scalar.
+    """
 
     text: str
     plain: str
     aval: Any
+    value: Any = None
 
     @property
     def is_name(self) -> bool:
@@ -27,8 +31,8 @@ Rule = Callable[[dict[str, Any], Sequence[Operand], Sequence[Any]], str]
 
 _NAMED_ALIKE = (  # lax.NAME(operands)
     "abs acos acosh asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt ceil clamp clz cos cosh digamma erf erf_inv "
-    "erfc exp exp2 expm1 floor is_finite lgamma log log1p logistic nextafter population_count pow "
-    "rem rsqrt shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt square tan tanh"
+    "erfc exp exp2 expm1 floor igamma igammac is_finite lgamma log log1p logistic mulhi nextafter polygamma population_count pow "
+    "rem rsqrt shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt square tan tanh zeta"
 ).split()
 _NAMED_OTHERWISE = {
     "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "not": "bitwise_not", "neg": "neg",
@@ -120,12 +124,24 @@ def _integer_pow(params: dict[str, Any], operands: Sequence[Operand], avals: Seq
     return _call("integer_pow", operands[0].text, str(params["y"]))
 
 
+def _round(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
+    return _call("round", operands[0].text, f"lax.RoundingMethod.{params['rounding_method'].name}")
+
+
 def _iota(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
     return _call("broadcasted_iota", dtype(params["dtype"]), ints(params["shape"]), str(params["dimension"]))
 
 
 def _concatenate(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
     return _call("concatenate", f"[{', '.join(_texts(operands))}]", str(params["dimension"]))
+
+
+def _stack(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
+    return _call("stack", f"[{', '.join(_texts(operands))}]", axis=str(params["axis"]))
+
+
+def _unstack(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
+    return _call("unstack", operands[0].text, axis=str(params["axis"]))
 
 
 def _split(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
@@ -363,26 +379,29 @@ RULES: dict[str, Rule] = (
         "reduce_window": _generic_window,
         "reshape": _reshape,
         "rev": _one_list("rev", "dimensions"),
+        "round": _round,
         "select_n": _select,
         "slice": _slice,
         "sort": _sort,
         "split": _split,
         "squeeze": _one_list("squeeze", "dimensions"),
+        "stack": _stack,
+        "tile": _one_list("tile", "reps"),
         "top_k": _top_k,
         "transpose": _one_list("transpose", "permutation"),
+        "unstack": _unstack,
     }
 )
 
-WHY_NOT = {
-    "pallas_call": "a workload is plain JAX that kernels replace",
-    "random_bits": "it draws random numbers; take them as an input",
-    "random_seed": "it draws random numbers; take them as an input",
-    "random_wrap": "it draws random numbers; take them as an input",
-    "random_unwrap": "it draws random numbers; take them as an input",
-    "threefry2x32": "it draws random numbers; take them as an input",
-    "rng_bit_generator": "it draws random numbers; take them as an input",
-    "pure_callback": "it calls back into Python",
-    "io_callback": "it calls back into Python",
-    "debug_callback": "it calls back into Python",
-    "shard_map": "it is written for several devices",
-}
+
+def why_not(primitive: str) -> str:
+    """Why there is no rule for a primitive, if that is worth saying."""
+    if primitive.startswith(("random_", "threefry", "rng_", "philox")):
+        return "it draws random numbers; take them as an input"
+    if "callback" in primitive or primitive == "debug_print":
+        return "it calls back into Python"
+    if primitive == "pallas_call":
+        return "a workload is plain JAX that kernels replace"
+    if primitive.startswith(("psum", "pmax", "pmin", "ppermute", "all_", "axis_index", "shard_map", "reduce_scatter")):
+        return "it is written for several devices"
+    return ""

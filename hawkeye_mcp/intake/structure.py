@@ -229,6 +229,8 @@ def _plain(value: Any) -> Any:
 
     if value is None or value is False or (callable(value) and not isinstance(value, type)):
         return None
+    if isinstance(value, np.integer):  # of a shape that was computed with numpy
+        return int(value)
     if isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
