@@ -72,10 +72,12 @@ def used(formula: str) -> frozenset[str]:
     return frozenset(node.id for node in ast.walk(_tree(formula)) if isinstance(node, ast.Name)) - _ROOTS
 
 
-def results(formula: str) -> int:
-    """How many results a good formula says that it has."""
+def results(formula: str) -> int | None:
+    """How many results a good formula has; None if only running it tells."""
     body = _tree(formula).body
-    return len(body.elts) if isinstance(body, ast.Tuple) else 1
+    if isinstance(body, ast.Tuple):
+        return len(body.elts)
+    return 1 if isinstance(body, ast.BinOp | ast.UnaryOp | ast.Compare | ast.Constant | ast.Name) else None
 
 
 def _tree(formula: str) -> ast.Expression:

@@ -198,6 +198,18 @@ class Job(_Part):
         full = sizes.get("full", {})
         return {"full": full, "check": sizes.get("check", full)}
 
+    @property
+    def needs_approval(self) -> bool:
+        """Whether nothing but a person can say that the baseline is what was meant: no program can be run beside it."""
+        return self.input.type in ("specification", "cuda")
+
+    @property
+    def made_from(self) -> str | None:
+        """The JAX file that the baseline of a specification or of a CUDA kernel is made from; None: from the formula."""
+        if self.input.type == "cuda":
+            return self.conversion.port
+        return self.input.specification.baseline if self.input.specification else None
+
     def paths(self) -> dict[str, str]:
         """Field: path, of every file that the job names."""
         named = {

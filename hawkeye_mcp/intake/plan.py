@@ -1,0 +1,145 @@
+"""What an import will do, told before anything runs."""
+
+import importlib.util
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hawkeye_mcp.intake import signature
+from hawkeye_mcp.intake.job import Job
+
+HERE = "this process"
+OWN = "a process of its own, with its memory and time limited, without the network where bubblewrap works"
+SANDBOX = "the judge's sandbox, which only data leaves"
+WORKER = "a worker of the judge"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Phase(_Part):
+    """One step of an import, in order."""
+
+    name: str
+    does: str
+    where: str = Field(description="What kind of process does it.")
+    gate: str | None = Field(None, description="What must hold for the import to go on. Null: nothing is decided here.")
+
+
+class Plan(_Part):
+    """What `hawkeye job import` will do with a job."""
+
+    workload: str
+    tpu: str
+    oracle: str = Field(description="What right results are.")
+    phases: tuple[Phase, ...]
+    writes: tuple[str, ...] = Field(
+        description="Files that are there afterwards, in DIR/NAME/; on a failed gate, none."
+    )
+    signature: str | None = Field(None, description="What a kernel, or a port, must define. Null: not known yet.")
+    signature_note: str = Field("", description="Where the signature is from, or why it is not known.")
+    needs_torch: bool = Field(description="Whether PyTorch must be installed: the extra [torch].")
+    torch_missing: tuple[str, ...] = Field((), description="What is needed of it and not installed here.")
+    approval: str | None = Field(None, description="Why a person has to approve the workload before it is scored.")
+    executes: tuple[str, ...] = Field((), description="Files whose Python is run.")
+    only_read: tuple[str, ...] = Field((), description="Files that are read as text and never run.")
+
+
+def plan(job: Job) -> Plan:
+    """The plan of a valid job, whose files may be missing."""
+    written, note = signature.of(job)
+    kind, method = job.input.type, job.conversion.method
+    references = [reference.path for reference in job.references]
+    source = job.input.path
+    executed = {"specification": job.made_from, "cuda": job.made_from}.get(kind, source)
+    traced = job.conversion.port if kind == "pytorch" and method == "port" else None
+    return Plan(
+        workload=job.name,
+        tpu=job.target.tpu,
+        oracle=_oracle(job),
+        phases=tuple(_phases(job)),
+        writes=_writes(job),
+        signature=written,
+        signature_note=note,
+        needs_torch=kind == "pytorch",
+        torch_missing=_torch_missing(method) if kind == "pytorch" else (),
+        approval=_approval(job),
+        executes=tuple(filter(None, [executed, traced])),
+        only_read=tuple(filter(None, [source if kind == "cuda" else None, *references])),
+    )
+
+
+def _phases(job: Job) -> list[Phase]:
+    kind, port = job.input.type, job.conversion.method == "port"
+    phases = []
+    if job.needs_approval:
+        made = "its formula" if job.made_from is None else job.made_from
+        phases.append(Phase(name="baseline", does=f"makes a JAX source of {made} and its tensors.", where=HERE))
+    phases.append(_capture(job))
+    if kind == "pytorch" and port:
+        allowed = f"|difference| <= {job.correctness.atol:g} + {job.correctness.rtol:g} * |result|"
+        phases += [
+            Phase(name="trace_port", does=f"traces {job.conversion.port} at both sizes.", where=SANDBOX,
+                  gate="it is traced, with the signature of the program"),
+            Phase(name="verify_port", does="runs the traced port on the recorded inputs.", where=WORKER,
+                  gate=f"shapes, dtypes and places of NaN and infinity are equal, and {allowed}, for each element"),
+            Phase(name="compare_structure", does="compares the port's jaxpr with the program's, where it has one.",
+                  where=WORKER, gate="the verdict is not divergent; told, but no gate, where PyTorch cannot be converted"),
+        ]  # fmt: skip
+    return [
+        *phases,
+        Phase(name="emit", does="writes the program anew from its jaxpr: calls of jax.lax only, nothing of anyone's text.",
+              where=OWN, gate="every line is of a kind that is listed"),
+        Phase(name="write", does="writes the workload folder beside where it will be, under another name.", where=HERE),
+        Phase(name="verify_folder", does="runs the written workload and its oracle on the recorded inputs.", where=WORKER,
+              gate="both agree with the recorded results"),
+        Phase(name="check", does="makes wrong programs from the workload's own, as `hawkeye workloads check` does.",
+              where=WORKER, gate="wrong programs fail and right ones pass"),
+        Phase(name="rename", does="gives the folder its name.", where=HERE),
+    ]  # fmt: skip
+
+
+def _capture(job: Job) -> Phase:
+    trials, seed = job.correctness.trials, job.correctness.seed
+    recorded = (
+        f"records inputs and results at the check size ({trials} sets from seed {seed}), in float64 too where possible"
+    )
+    if job.input.type != "pytorch":
+        return Phase(name="capture", does=f"traces the JAX program at both sizes and {recorded}.", where=OWN,
+                     gate="it can be traced, and two runs give the same bits")  # fmt: skip
+    if job.conversion.method == "torchax":
+        return Phase(name="capture", does=f"runs PyTorch, {recorded}, and converts the module with torchax.", where=OWN,
+                     gate="two runs give the same bits, torchax can convert it, and the converted program agrees with "
+                     "PyTorch's own run")  # fmt: skip
+    return Phase(name="capture", does=f"runs PyTorch and {recorded}.", where=OWN,
+                 gate="two runs give the same bits")  # fmt: skip
+
+
+def _oracle(job: Job) -> str:
+    after = "with half-precision types widened to float32 and products at the highest precision"
+    if job.input.type == "pytorch" and job.conversion.method == "port":
+        return f"the port, once it agrees with PyTorch's recorded results, {after}"
+    if job.input.type == "pytorch":
+        return f"what torchax makes of the module, once it agrees with PyTorch's own run, {after}"
+    if job.input.type == "jax":
+        return f"the function itself, {after}"
+    return f"the baseline that is made, {after}: nothing but a person's approval says that it is what was meant"
+
+
+def _writes(job: Job) -> tuple[str, ...]:
+    files = ["workload.py", "workload.toml", "job.json", "capture.json", "goldens.npz"]
+    return tuple(files)
+
+
+def _approval(job: Job) -> str | None:
+    if not job.needs_approval:
+        return None
+    why = "a CUDA kernel is not run here" if job.input.type == "cuda" else "a description is no program"
+    return (
+        f"{why}, so no gate can hold its baseline against anything. Next, after the import: hawkeye job approve FOLDER"
+    )
+
+
+def _torch_missing(method: str) -> tuple[str, ...]:
+    wanted = ("torch", "torchax") if method == "torchax" else ("torch",)
+    return tuple(name for name in wanted if importlib.util.find_spec(name) is None)
