@@ -5,19 +5,19 @@ The process that runs this never imports jax and never runs a candidate's Python
 
 import contextlib
 import datetime
+import functools
 import logging
 import os
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import anyio
 
 from hawkeye_mcp import attached
 from hawkeye_mcp.candidate import isolation
-from hawkeye_mcp.candidate.sandbox import Ended, Limits, SandboxPool
+from hawkeye_mcp.candidate.sandbox import Limits, Sandbox, SandboxPool
 from hawkeye_mcp.chips import CHIPS
 from hawkeye_mcp.evaluation import (
     ArtifactInfo,
@@ -26,12 +26,13 @@ from hawkeye_mcp.evaluation import (
     Diagnosis,
     Evaluation,
 )
-from hawkeye_mcp.judge import conclusion, hints, look
+from hawkeye_mcp.judge import conclusion, look, tracing
 from hawkeye_mcp.judge.baseline import Baselines
 from hawkeye_mcp.judge.conclusion import Outcome
 from hawkeye_mcp.judge.measure import Measurer
+from hawkeye_mcp.judge.outlining import GoesOn
 from hawkeye_mcp.judge.predict import Predictor
-from hawkeye_mcp.judge.verdict import NEXT_STEP, SandboxReply, Verdict, first_verdict, leaves
+from hawkeye_mcp.judge.verdict import NEXT_STEP, Verdict, first_verdict, leaves
 from hawkeye_mcp.judge.work import Progress, Work
 from hawkeye_mcp.judge.workers import (
     Kind,
@@ -46,6 +47,7 @@ from hawkeye_mcp.judge.workers import (
 from hawkeye_mcp.kernels import sha256
 from hawkeye_mcp.mosaic_eval.run import bound
 from hawkeye_mcp.profile import Finding, Profile
+from hawkeye_mcp.sanitizer.run import Sanitizer
 from hawkeye_mcp.versions import versions
 from hawkeye_mcp.workloads import Size, Workload
 
@@ -68,10 +70,6 @@ class Examined:
     seeds: int
 
 
-class SandboxFailed(Exception):
-    """The sandbox ended before it took the candidate: this installation or machine is at fault."""
-
-
 class Judge:
     """Pools of warm sandboxes and workers. Make one with `open_judge`."""
 
@@ -79,6 +77,7 @@ class Judge:
         self._sandboxes, self._pools = sandboxes, pools
         self._predictor = Predictor(pools, Baselines(pools["compiler"], versions()))
         self._measurer = Measurer(attached.tpus())
+        self._sanitizer = Sanitizer(sandboxes, pools["verifier"])
 
     @property
     def isolation(self) -> str:
@@ -107,9 +106,10 @@ class Judge:
         work = Work(source, workload, tpu, progress)
 
         async def stages() -> Outcome:
-            await self._trace(work)
-            await self._audit(work)
-            await _side_by_side(work, self._verify_both, self._predictor.predict)
+            async with self._traced(work) as box:
+                await self._audit(work)
+                sanitize = functools.partial(self._sanitize, box)
+                await _side_by_side(work, sanitize, self._verify_both, self._predictor.predict)
             if work.correctness and work.correctness.ok:
                 await self._measurer.measure(work)
             return conclusion.conclude(work)
@@ -131,6 +131,7 @@ class Judge:
             artifact=work.artifact,
             audit=work.audit,
             correctness=work.correctness,
+            sanitized=work.sanitized,
             timing=work.timing,
             predicted=work.predicted,
             diagnosis=_told(look.findings(work)) if work.timing else None,
@@ -147,18 +148,22 @@ class Judge:
         tpu: str,
         *,
         counters: bool = True,
+        goes_on: GoesOn | None = None,
         progress: Progress = _ignore,
     ) -> Profile:
         """Look into a kernel without verifying it: predicted time, counters of the executed schedule, memory;
         measured time where this machine has the TPU.
 
-        Without `counters` it answers with the time alone, some seconds sooner.
+        Without `counters` it answers with the time alone, some seconds sooner. goes_on: asked once the compiler took the
+        kernel, with an estimate; False ends it there, without a time.
         """
         work = Work(source, workload, tpu, progress, verified=False, counted=counters)
 
         async def stages() -> Outcome:
             await self._trace(work)
             await self._audit(work)
+            if goes_on and not goes_on(await self._predictor.outline(work)):
+                return Outcome("profiled", "Compiled and estimated; no time was predicted.", "")
             await self._predictor.predict(work)
             if counters:
                 with work.stage("count"):
@@ -247,48 +252,30 @@ class Judge:
 
     async def _trace(self, work: Work, other: Work | None = None) -> None:
         """other: of the same kernel, for another workload; only verified, at its check size."""
+        async with self._traced(work, other):
+            pass
+
+    @contextlib.asynccontextmanager
+    async def _traced(self, work: Work, other: Work | None = None) -> AsyncIterator[Sandbox]:
+        """As `_trace`; the sandbox stays open, with the kernel in it."""
         sizes: tuple[Size, ...] = ("full", "check") if work.verified else ("full",)
         inputs = {str(size): work.workload.shapes(work.workload.inputs, size) for size in sizes}
         if other:
             inputs["other"] = other.workload.shapes(other.workload.inputs, "check")
-        with work.stage("trace"):
-            ended = await self._traced(work, inputs)
-            if ended.killed:  # it says nothing of the candidate, which gets one more
-                ended = await self._traced(work, inputs)
-        if not ended.started:
-            raise SandboxFailed(f"the sandbox did not get ready: {ended.why}. {ended.stderr_tail[-1000:]}")
-        if ended.timed_out:
-            raise Verdict(
-                "timeout",
-                f"Tracing did not end: {ended.why}.",
-                _with_output(NEXT_STEP["timeout"], ended.stderr_tail),
-            )
-        if ended.reply is None:
-            raise Verdict(
-                "trace_error",
-                f"Tracing failed: {ended.why}.",
-                _with_output(hints.hint(ended.why) or NEXT_STEP["trace_error"], ended.stderr_tail),
-            )
-        reply = SandboxReply(ended.reply, inputs.keys())
-        if reply.failed:
-            raise reply.failed.verdict("The file cannot be loaded")
-        if failure := reply.failures.get("full"):
-            raise failure.verdict("The workload cannot be traced at its full size")
-        if "full" not in reply.artifacts:
-            raise Verdict("trace_error", "The sandbox sent back no artifact.")
-        if other:
-            if failure := reply.failures.get("other"):
-                raise failure.verdict("The workload cannot be traced at its other size")
-            if "other" not in reply.artifacts:
-                raise Verdict("trace_error", "The sandbox sent back no artifact.")
-            other.artifacts = dict.fromkeys(("full", "check"), reply.artifacts.pop("other"))
-        work.artifacts = reply.artifacts
-        work.verify_at = "check" if "check" in reply.artifacts else "full"
-
-    async def _traced(self, work: Work, inputs: dict[str, Any]) -> Ended:
         chip = CHIPS[work.tpu]
-        async with self._sandboxes.take(chip) as box:
-            return await box.trace(work.source, inputs, chip, interpreted=work.verified)
+        async with contextlib.AsyncExitStack() as held:
+            with work.stage("trace"):
+                for _ in range(2):  # an end by a kill says nothing of the candidate, which gets one more
+                    box = await held.enter_async_context(self._sandboxes.take(chip))
+                    ended = await box.trace(work.source, inputs, chip, interpreted=work.verified)
+                    if not ended.killed:
+                        break
+            artifacts = tracing.artifacts(ended, inputs.keys())
+            if other:
+                other.artifacts = dict.fromkeys(("full", "check"), artifacts.pop("other"))
+            work.artifacts = artifacts
+            work.verify_at = "check" if "check" in artifacts else "full"
+            yield box
 
     async def _audit(self, work: Work) -> None:
         with work.stage("audit"):
@@ -321,6 +308,14 @@ class Judge:
                         f"At {size} size the workload returns {_shapes(outputs)} and must return {_shapes(declared)}.",
                         "Return outputs of exactly these shapes and dtypes, in this order.",
                     )
+
+    async def _sanitize(self, box: Sandbox, work: Work) -> None:
+        """No verdict depends on it: what says what was seen is the kernel's own process."""
+        with (
+            work.stage("sanitize"),
+            contextlib.suppress(WorkerDied, WorkerError, WorkerTimeout, WorkerUnavailable),
+        ):
+            work.sanitized = await self._sanitizer.beside(box, work.source, work.workload, work.tpu)
 
     async def _verify_both(self, work: Work) -> None:
         """The artifact for the CPU, then that for the TPU: nothing else says that the two are one computation."""
@@ -419,10 +414,6 @@ async def _side_by_side(work: Work, *stages: Callable[[Work], Awaitable[None]]) 
 
 def _shapes(arrays: list[tuple[tuple[int, ...], str]]) -> str:
     return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in arrays) or "nothing"
-
-
-def _with_output(text: str, tail: str) -> str:
-    return f"{text} The end of what it printed: {tail[-600:].strip()}" if tail.strip() else text
 
 
 @contextlib.asynccontextmanager

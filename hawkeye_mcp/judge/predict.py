@@ -11,6 +11,7 @@ import anyio
 from hawkeye_mcp.evaluation import OpTime, Timing
 from hawkeye_mcp.judge import hints
 from hawkeye_mcp.judge.baseline import Baseline, Baselines
+from hawkeye_mcp.judge.outlining import Outline, outline
 from hawkeye_mcp.judge.plans import plans
 from hawkeye_mcp.judge.reason import reason, some
 from hawkeye_mcp.judge.verdict import Verdict, first_line
@@ -49,38 +50,35 @@ class Predictor:
     def __init__(self, pools: Mapping[Kind, WorkerPool], baselines: Baselines) -> None:
         self._pools, self._baselines = pools, baselines
 
+    async def outline(self, work: Work) -> Outline:
+        """Compile as it is and estimate: nothing is profiled. `predict` goes on from there."""
+        await self._compile(work)
+        compiled = _accepted(work)
+        try:
+            with work.stage("estimate"):
+                return outline(compiled, await plans(self._pools["profiler"], work), work.tpu)
+        except (WorkerDied, WorkerTimeout, WorkerError):
+            return Outline(None)  # `predict` meets the same and says what it is
+
     async def predict(self, work: Work) -> None:
         """Compile as it is and profile short grids side by side; a baseline unless one is known."""
-        replies: dict[str, Any] = {}
+        found: list[dict[str, Any]] = []
         doubts = _Doubts()
-
-        async def compile_as_is() -> None:
-            with work.stage("compile"):
-                replies["compile"] = await self._compiled(work)
 
         async def predict() -> None:
             with work.stage("predict"):
-                replies["kernels"] = await self._profiled(work, doubts)
+                found.extend(await self._profiled(work, doubts))
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(compile_as_is)
+            tasks.start_soon(self._compile, work)
             tasks.start_soon(predict)
-        compiled = replies["compile"]
-        if "compiler" in compiled:
-            text = compiled["compiler"]
-            raise Verdict(
-                "compile_error",
-                f"The TPU compiler refuses the kernel: {first_line(text)}",
-                hints.hint(text) or "",
-                text,
-            )
+        compiled = _accepted(work)
         work.peaks, work.hbm_temp_bytes = compiled["peaks"], compiled["hbm_temp_bytes"]
         if compiled["unread"]:
             doubts.at_least(
                 f"the compiled program cannot be read ({first_line(compiled['unread'])}), so the time is that of its kernels"
             )
-        kernels = replies["kernels"]
-        work.kernels = kernels
+        kernels = work.kernels = found
         costs = await self._costs(work, compiled["ops"], kernels, doubts)
         model = MODELS[work.tpu]
         clock_hz, hbm_bytes_per_s = work.peaks["clock_hz"], work.peaks["hbm_bytes_per_s"]
@@ -144,11 +142,14 @@ class Predictor:
             doubts.notes.append(f"no baseline: the plain JAX does not compile for {work.tpu}: {reason(error)}")
             return None
 
-    async def _compiled(self, work: Work) -> dict[str, Any]:
+    async def _compile(self, work: Work) -> None:
+        if work.compiled is not None:
+            return
         try:
-            return await self._pools["compiler"].call(
-                "compile", LIMITS_S["compile"], artifact_b64=work.artifacts["full"]["tpu"], tpu=work.tpu
-            )
+            with work.stage("compile"):
+                work.compiled = await self._pools["compiler"].call(
+                    "compile", LIMITS_S["compile"], artifact_b64=work.artifacts["full"]["tpu"], tpu=work.tpu
+                )
         except WorkerTimeout as error:
             raise Verdict("timeout", f"The TPU compiler took longer than {LIMITS_S['compile']:g} s.") from error
         except WorkerDied as error:
@@ -377,6 +378,25 @@ class Predictor:
             "stall_cycles": counters["stall_cycles"].total,
             "spills": counters["vector_spills"].total,
         }
+
+
+def _accepted(work: Work) -> dict[str, Any]:
+    """What the compiler replied.
+
+    Raises:
+        Verdict: it refused.
+    """
+    compiled = work.compiled
+    assert compiled is not None
+    if "compiler" in compiled:
+        text = compiled["compiler"]
+        raise Verdict(
+            "compile_error",
+            f"The TPU compiler refuses the kernel: {first_line(text)}",
+            hints.hint(text) or "",
+            text,
+        )
+    return compiled
 
 
 def _kind(kernel: dict[str, Any], at: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hawkeye_mcp.evaluation import ArtifactInfo, Audit, Correctness, Timing
+from hawkeye_mcp.sanitizer.model import Sanitized
 from hawkeye_mcp.workloads import Size, Workload
 
 Progress = Callable[[str], None]
@@ -29,8 +30,10 @@ class Work:
     audit: Audit | None = None
     artifact: ArtifactInfo | None = None
     correctness: Correctness | None = None
+    sanitized: Sanitized | None = None
     timing: Timing | None = None
     predicted: Timing | None = None  # set once timing is measured
+    compiled: dict[str, Any] | None = None  # the compiler's reply, once it took the artifact
     floor: tuple[float, str] | None = None  # the least time in us that the chip needs, and the resource that says so
     peaks: dict[str, float] = field(default_factory=dict)
     kernels: list[dict[str, Any]] = field(default_factory=list)  # the profiler's plan of each, with what is known since

@@ -1,0 +1,85 @@
+"""What a search has looked at so far: lines of JSON that are only ever added to, so that a killed search goes on."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from hawkeye_mcp.autotune.model import Looked
+from hawkeye_mcp.calllog import objects
+from hawkeye_mcp.evaluation import Model
+
+POINTS = "points.jsonl"
+
+
+class Busy(RuntimeError):
+    """Another search is at work in the folder."""
+
+
+class _Line(Model):
+    """fingerprint: what a verdict depends on besides the text, see pool.fingerprint."""
+
+    workload: str
+    tpu: str
+    fingerprint: str
+    looked: Looked
+
+
+class Store:
+    """Of one workload, chip and state of the judge; lines of others are left alone and not read."""
+
+    def __init__(self, folder: Path, workload: str, tpu: str, fingerprint: str) -> None:
+        self.folder = folder
+        self._path, self._subject = folder / POINTS, (workload, tpu, fingerprint)
+        self.texts: set[str] = set()  # hashes of all texts that any search of this folder made
+        self.known: dict[str, Looked] = {}
+        for each in objects(self._path.read_bytes()) if self._path.exists() else ():
+            try:
+                line = _Line.model_validate(each)
+            except ValidationError:  # of another version
+                continue
+            self.texts.add(line.looked.kernel_sha256)
+            if (line.workload, line.tpu, line.fingerprint) == self._subject:
+                self.known[line.looked.kernel_sha256] = line.looked
+
+    def add(self, looked: Looked) -> None:
+        """On the disk when it returns. What says more of the machine than of the kernel is not kept."""
+        self.texts.add(looked.kernel_sha256)
+        if looked.status in ("harness_error", "timeout"):
+            return
+        self.known[looked.kernel_sha256] = looked
+        workload, tpu, fingerprint = self._subject
+        line = _Line(workload=workload, tpu=tpu, fingerprint=fingerprint, looked=looked)
+        data = line.model_dump_json().encode("utf-8", "replace") + b"\n"
+        handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            size = os.fstat(handle).st_size
+            if size and os.pread(handle, 1, size - 1) != b"\n":
+                data = b"\n" + data  # a crash or a full disk cut the last line
+            while data:
+                data = data[os.write(handle, data) :]
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Hold the folder; the kernel lets go of it with the process, however that ends.
+
+    Raises:
+        Busy: another search holds it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Busy(f"Another search is at work in {folder}. Wait for it, or use another folder.") from None
+        yield
+    finally:
+        os.close(handle)
