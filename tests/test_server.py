@@ -1,7 +1,9 @@
 """What is true of the server as a whole: its schemas, its answers to wrong calls, its start and its end."""
 
+import errno
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from contextlib import asynccontextmanager
@@ -90,6 +92,29 @@ async def test_a_fault_of_the_server_hides_its_inside_and_the_next_call_works(tm
         "Call it again; if it fails again, the server's log on stderr says why."
     )
     assert "unable to open database file" in caplog.text
+    assert after["status"] == "correct"
+
+
+def full_database(*_: object) -> None:
+    db = sqlite3.connect(":memory:")
+    db.execute("PRAGMA max_page_count = 1")
+    db.execute("CREATE TABLE full (x)")
+
+
+def full_disk(*_: object) -> None:
+    raise RuntimeError("while it wrote") from OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("fails", [full_database, full_disk])
+async def test_a_full_disk_is_told_as_one(tmp_path: Path, monkeypatch, fails):
+    async with connected(tmp_path) as client:
+        with monkeypatch.context() as patched:
+            patched.setattr("hawkeye_mcp.pool.Pool.cached", fails)
+            said = refusal(await client.call_tool("evaluate_kernel", {"source": "k"}))
+        after = data(await client.call_tool("evaluate_kernel", {"source": "k"}))
+    assert "its disk is full" in said
+    assert "make room" in said
     assert after["status"] == "correct"
 
 

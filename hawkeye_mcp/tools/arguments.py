@@ -1,7 +1,9 @@
 """Tool arguments: refused when unknown, explained when wrong, resolved against what the server has pinned."""
 
 import difflib
+import errno
 import logging
+import sqlite3
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -29,6 +31,19 @@ Picture = Annotated[bool, Field(description="true: adds a profile's picture.")]
 Against = Annotated[str, Field(description="An earlier profile's job_id: adds its figures over these.")]
 
 
+def _no_room(error: BaseException | None) -> bool:
+    """Whether a disk that is full or fails, or a quota or limit on files that is used up, is behind an error."""
+    while error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            return True
+        # The low byte is the kind; what is above it says at which file of the database.
+        kind = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if kind in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 class FlatTool(Tool):
     """A tool that refuses unknown arguments and says what is wrong in words for its caller."""
 
@@ -37,8 +52,13 @@ class FlatTool(Tool):
             raise ToolError(problem)
         try:
             return await super().run(arguments, context, convert_result=convert_result)
-        except UnexpectedToolError:
+        except UnexpectedToolError as error:
             logger.exception("%s failed", self.name)
+            if _no_room(error):
+                raise ToolError(
+                    f"The server cannot write its files, so {self.name} was not done: its disk is full, or fails. Nothing "
+                    "recorded before is lost. Tell the operator to make room, then call it again."
+                ) from None
             raise ToolError(
                 f"{self.name} failed inside the server, which is no fault of the call. "
                 "Call it again; if it fails again, the server's log on stderr says why."

@@ -183,7 +183,7 @@ def _versions(kernels: Path, order: list[str], calls: list[dict[str, Any]], told
     by_kind: dict[str, dict[str, dict[str, Any]]] = {"evaluate": {}, "profile": {}}
     for line in calls:
         if line.get("event") == "verdict" and line.get("kind") in by_kind:
-            by_kind[line["kind"]][str(line.get("kernel_sha256"))] = line
+            by_kind[line["kind"]][str(line.get("kernel_sha256"))] = {"status": "unknown", "speedup": None} | line
     found, before = [], ""
     for number, sha256 in enumerate(order, start=1):
         text = kernel_text(kernels.parent, sha256)
