@@ -79,7 +79,10 @@ class _Extra:
 
 
 # In the order that clients see them, after those of the condition.
-_EXTRA: dict[str, _Extra] = {}
+_EXTRA: dict[str, _Extra] = {
+    "ideas": _Extra("run", "ideas"),
+    "run_state": _Extra("run", "run_state"),
+}
 
 
 def _extra_tools(settings: Settings) -> list[FlatTool]:
@@ -270,6 +273,12 @@ def parse(argv: Sequence[str] | None) -> Options:
     parser.add_argument(
         "--job", type=Path, default=None, help="job file of `hawkeye job`: adds the tools that gate a port of it"
     )
+    parser.add_argument(
+        "--run",
+        type=Path,
+        default=None,
+        help="folder of `hawkeye runs new`: keeps every verdict, pins its workload and chip, adds the tools on it",
+    )
     parser.add_argument("--max-evaluations", type=int, default=0, help="evaluation budget; 0: no limit")
     parser.add_argument("--transport", default="stdio", choices=("stdio", "http"))
     parser.add_argument("--host", default="127.0.0.1", help="for http; other than this machine only with --token-file")
@@ -282,6 +291,8 @@ def parse(argv: Sequence[str] | None) -> Options:
     )
     parser.add_argument("--version", action="version", version=f"hawkeye-mcp {__version__}")
     found = parser.parse_args(argv)
+    if found.run is not None:
+        _pin_to_run(parser, found)
     pinned = None
     if found.workload:
         try:
@@ -306,6 +317,7 @@ def parse(argv: Sequence[str] | None) -> Options:
         call_log=(found.call_log or state_folder / "calls" / name).resolve(),
         max_evaluations=found.max_evaluations,
         job=found.job.resolve() if found.job else None,
+        run=found.run.resolve() if found.run else None,
     )
     try:
         state_folder.mkdir(parents=True, exist_ok=True)
@@ -326,6 +338,22 @@ def parse(argv: Sequence[str] | None) -> Options:
         parser.error(f"argument --token-file: {error}")
     except http_transport.CannotListen as error:
         parser.error(f"argument --host: {error}")
+
+
+def _pin_to_run(parser: argparse.ArgumentParser, found: argparse.Namespace) -> None:
+    """A run is of one workload on one chip, and so is a server that keeps its verdicts in it."""
+    from hawkeye_mcp.runs import store
+
+    try:
+        subject = store.read(store.find(found.run))
+    except (store.RunError, OSError) as error:
+        parser.error(f"argument --run: {error}")
+    workload = subject.workload_folder or subject.workload
+    for name, given, of_run in (("--tpu", found.tpu, subject.tpu), ("--workload", found.workload, workload)):
+        # Folders are compared as folders, however the path is spelt.
+        if given and given != of_run and ("/" not in given or str(Path(given).resolve()) != of_run):
+            parser.error(f"argument {name}: the run {subject.folder} is of {of_run}, not {given}. Leave {name} out.")
+    found.tpu, found.workload = subject.tpu, workload
 
 
 def main(argv: Sequence[str] | None = None, judge_factory: JudgeFactory | None = None) -> NoReturn:

@@ -1,6 +1,7 @@
 """From a kernel text to its verdict: the cache, the budget, one judgement at a time, and the record of it."""
 
 import fcntl
+import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,6 +20,8 @@ from hawkeye_mcp.judging import JudgeHolder
 from hawkeye_mcp.profile import Profile
 from hawkeye_mcp.workloads import Workload
 
+logger = logging.getLogger(__name__)
+
 _LOCK_RETRY_S = 0.2
 
 
@@ -28,7 +31,8 @@ class Settings:
 
     workload, tpu: pinned when not empty. workload_folder: of a pinned workload that is not shipped. workspace: where kernel files may be read from. state: folder of the
     pool and of whatever must outlive the process. max_evaluations: 0 means no limit. deadline_s: of each job. job: the
-    job file whose ports are gated; None: those tools are not there.
+    job file whose ports are gated; None: those tools are not there. run: folder of the run that keeps every verdict of this
+    server; None: none does, and the tools on it are not there.
     """
 
     condition: Condition = "full"
@@ -42,6 +46,7 @@ class Settings:
     deadline_s: float = 900.0
     heartbeat_s: float = 2.5
     job: Path | None = None
+    run: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,7 @@ async def earlier_verdict(app: App, source: str, workload: Workload, tpu: str) -
     if found is not None:
         app.log.keep_kernel(source)
         _log_verdict(app, None, found, cached=True)
+        await _keep(app, source, workload, found)
     return found
 
 
@@ -102,12 +108,14 @@ def start_evaluation(app: App, source: str, workload: Workload, tpu: str) -> Job
             evaluation = await _stored(app, source, workload, tpu)
             if evaluation is not None:
                 _log_verdict(app, job, evaluation, cached=True)
+                await _keep(app, source, workload, evaluation)
                 return evaluation
             judge = await app.judge.get()
             evaluation = await judge.evaluate(source, workload, tpu, progress=job.progress)
             with anyio.CancelScope(shield=True):
                 await run_sync(app.pool.add, source, evaluation, pool.fingerprint(workload))
         _log_verdict(app, job, evaluation)
+        await _keep(app, source, workload, evaluation)
         return evaluation
 
     return _start(app, "evaluate", key, source, workload, tpu, work)
@@ -120,6 +128,7 @@ def start_profile(app: App, source: str, workload: Workload, tpu: str) -> Job[Ev
         judge = await app.judge.get()
         profile = await judge.profile(source, workload, tpu, progress=job.progress)
         _log_verdict(app, job, profile)
+        await _keep(app, source, workload, profile)
         return profile
 
     return _start(app, "profile", (kernels.sha256(source), workload.name, tpu), source, workload, tpu, work)
@@ -133,6 +142,29 @@ def _start(
     job = app.jobs.start(kind, key, subject, work)
     app.log.write("submitted", job_id=job.id, kind=kind, shared=shared, **subject)
     return job
+
+
+async def _keep(app: App, source: str, workload: Workload, outcome: Evaluation | Profile) -> None:
+    """Record a verdict in the server's run, if it has one. A verdict that cannot be kept is still the client's."""
+    if app.settings.run is None:
+        return
+    from hawkeye_mcp.runs import store
+
+    run = store.Run(app.settings.run)
+
+    def record() -> None:
+        mark = pool.fingerprint(workload)
+        if isinstance(outcome, Evaluation):
+            store.record_evaluation(run, source, outcome, mark)
+        else:
+            store.record_profile(run, source, outcome, mark)
+
+    try:
+        with anyio.CancelScope(shield=True):
+            await run_sync(record)
+    except (store.RunError, ValueError, OSError) as error:
+        logger.error("a verdict was not kept in the run %s: %s; the same call again keeps it", run.folder, error)
+        app.log.write("run_not_kept", run=str(run.folder), kernel_sha256=outcome.kernel_sha256, fault=str(error))
 
 
 def _log_verdict(
