@@ -12,7 +12,7 @@ import typer
 
 from hawkeye_mcp import __version__, clients, conditions
 from hawkeye_mcp.chips import DEFAULT_TPU
-from hawkeye_mcp.commands import figures, options, running, sanitize, taxonomy, workloads
+from hawkeye_mcp.commands import figures, hosts, options, remote, running, sanitize, taxonomy, workloads
 
 if TYPE_CHECKING:
     from hawkeye_mcp.evaluation import Evaluation
@@ -27,6 +27,7 @@ app = typer.Typer(
 )
 app.add_typer(workloads.app, name="workloads")
 app.add_typer(taxonomy.app, name="taxonomy")
+app.add_typer(hosts.app, name="hosts")
 
 
 def _version(wanted: bool) -> None:
@@ -52,6 +53,7 @@ def evaluate(
     workload: options.WorkloadOption,
     kernel: options.KernelOption,
     tpu: options.TpuOption = DEFAULT_TPU,
+    host: remote.HostOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Judge one kernel file: correct, and how fast?
@@ -69,7 +71,12 @@ def evaluate(
         async with open_judge(warm=tpu) as opened:
             return await opened.evaluate(kernel, subject, tpu, progress=progress)
 
-    found = running.judged(judge)
+    if host:
+        from hawkeye_mcp.hosts.remote import evaluate as there
+
+        (found,) = remote.judged(host, subject, tpu, [kernel], there, as_json=as_json)
+    else:
+        found = running.judged(judge)
     if as_json:
         typer.echo(found.model_dump_json(indent=2))
     else:
@@ -95,6 +102,7 @@ def profile(
             help="A second kernel file, to set beside the first.",
         ),
     ] = None,
+    host: remote.HostOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """See where a kernel's predicted time goes.
@@ -108,15 +116,21 @@ def profile(
     from hawkeye_mcp.workloads import find
 
     subject = find(workload)
+    sources = [kernel] if compare is None else [kernel, compare]
 
     async def judge(progress: Callable[[str], None]) -> "list[Profile]":
         from hawkeye_mcp.judge.evaluate import open_judge
 
         async with open_judge(warm=tpu) as opened:
-            sources = [kernel] if compare is None else [kernel, compare]
             return [await opened.profile(source, subject, tpu, progress=progress) for source in sources]
 
-    this, *others = found = running.judged(judge)
+    if host:
+        from hawkeye_mcp.hosts.remote import profile as there
+
+        found = remote.judged(host, subject, tpu, sources, there, as_json=as_json)
+    else:
+        found = running.judged(judge)
+    this, *others = found
     shown = comparison.compare(this, *others) if others else None
     if as_json:
         typer.echo((shown or this).model_dump_json(indent=2))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from hawkeye_mcp.chips import DEFAULT_TPU
-from hawkeye_mcp.commands import options, running
+from hawkeye_mcp.commands import options, remote, running
 
 if TYPE_CHECKING:
     from hawkeye_mcp.sanitizer.model import Check, Sanitized
@@ -32,6 +32,7 @@ def sanitize(
             "seeds or two_cores.",
         ),
     ] = None,
+    host: remote.HostOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Find what a TPU would do wrong with a kernel that an interpreter calls right.
@@ -51,7 +52,14 @@ def sanitize(
 
         return await run(kernel, subject, tpu, only=cast("Check | None", only), progress=progress)
 
-    found = running.judged(judge, stopped="nothing was found yet")
+    if host and only:
+        raise typer.BadParameter("a host runs all checks: leave it out, or run it here.", param_hint="--only")
+    if host:
+        from hawkeye_mcp.hosts.remote import sanitize as there
+
+        (found,) = remote.judged(host, subject, tpu, [kernel], there, as_json=as_json)
+    else:
+        found = running.judged(judge, stopped="nothing was found yet")
     if as_json:
         typer.echo(found.model_dump_json(indent=2))
     else:

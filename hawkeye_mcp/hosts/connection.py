@@ -40,7 +40,7 @@ class Link:
         except TimeoutError:
             raise HostFailed("silent", f"no answer within {self.host.timeout_s:g} s") from None
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise unreachable(error) from None
+            raise unreachable(self, error) from None
         if answer.status_code == 401:
             raise HostFailed("token", self._token_advice())
         try:
@@ -80,8 +80,12 @@ async def connect(name: str, host: Host, silence_s: float) -> AsyncIterator[Link
         yield Link(name, host, base, await stack.enter_async_context(client))
 
 
-def unreachable(error: Exception) -> HostFailed:
-    return HostFailed("unreachable", f"it cannot be reached: {str(error) or type(error).__name__}")
+def unreachable(link: Link, error: Exception) -> HostFailed:
+    if link.host.ssh:  # the tunnel stands, or this would not have been tried
+        why = f"nothing answers at port {link.host.port} of its 127.0.0.1: is `hawkeye-mcp --transport http` running there?"
+    else:
+        why = f"it cannot be reached: {str(error) or type(error).__name__}"
+    return HostFailed("unreachable", why)
 
 
 def sends_token_openly(host: Host) -> bool:

@@ -107,7 +107,7 @@ async def _work(link: Link, tool: str, order: Order) -> AsyncIterator[tuple[Clie
             await _cancel(link, job_id)
         raise
     except Exception as error:
-        raise _failure(error) from None
+        raise _failure(link, error) from None
 
 
 @asynccontextmanager
@@ -149,14 +149,14 @@ async def _cancel(link: Link, job_id: str) -> None:
             return
 
 
-def _failure(error: Exception) -> Exception:
+def _failure(link: Link, error: Exception) -> Exception:
     """What a fault of the connection means, in words; other faults as they are."""
     for leaf in _leaves(error):
         if isinstance(leaf, HostFailed | NoVerdict):
             return leaf
     for leaf in _leaves(error):
         if isinstance(leaf, httpx2.ConnectError | httpx2.ConnectTimeout):
-            return unreachable(leaf)
+            return unreachable(link, leaf)
         if isinstance(leaf, TimeoutError):
             return HostFailed("silent", "it did not open a session in time")
         if isinstance(leaf, httpx2.HTTPError | MCPError):

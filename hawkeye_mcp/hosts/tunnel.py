@@ -81,7 +81,9 @@ async def open_tunnel(target: str, port: int, timeout_s: float) -> AsyncIterator
 def _why(errors: Path, timeout_s: float) -> str:
     """ssh's last words, which name the reason."""
     said = [line for line in errors.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-    return f"ssh: {said[-1].strip()[:300]}" if said else f"ssh made no tunnel within {timeout_s:g} s"
+    return (
+        f"ssh: {said[-1].strip().removeprefix('ssh: ')[:300]}" if said else f"ssh made no tunnel within {timeout_s:g} s"
+    )
 
 
 def _short() -> str | None:
