@@ -15,6 +15,7 @@ Status = Literal["proposed", "adopted", "confirmed", "refuted", "dropped"]
 Action = Literal["adopt", "confirm", "refute", "drop"]
 Trust = Literal["aligned", "partial", "divergent", "rejected"]
 
+LONGEST_TEXT = 2_000  # characters
 KINDS: tuple[str, ...] = get_args(Kind)
 TRUSTS: tuple[str, ...] = get_args(Trust)
 LEGAL: dict[Status, dict[Action, Status]] = {
@@ -74,17 +75,26 @@ class Step(_Strict):
 class Proposal(_Strict):
     """An idea as it is put forward."""
 
-    claim: str = Field(description="What would make the kernel faster, as one statement that can be wrong.")
-    evidence: str = Field(description='What suggests it: a file and line ("flash.cu:120"), a finding of a profile.')
+    claim: str = Field(
+        max_length=LONGEST_TEXT, description="What would make the kernel faster, as one statement that can be wrong."
+    )
+    evidence: str = Field(
+        max_length=LONGEST_TEXT,
+        description='What suggests it: a file and line ("flash.cu:120"), a finding of a profile.',
+    )
     kind: Kind = Field(
         alias="class",
         description="ALGORITHMIC: what is computed; STRUCTURAL: how work and data are arranged; NON_PORTABLE: only the "
         "other hardware has what it needs.",
     )
-    mechanism: str = Field("", description="How it saves time where it comes from.")
-    tpu_translation: str = Field("", description="What it becomes on a TPU.")
-    falsifiable_as: str = Field(description="The result of an evaluation or a profile that would refute it.")
-    reference: str | None = Field(None, description="The reference that it comes from; null: from none.")
+    mechanism: str = Field("", max_length=LONGEST_TEXT, description="How it saves time where it comes from.")
+    tpu_translation: str = Field("", max_length=LONGEST_TEXT, description="What it becomes on a TPU.")
+    falsifiable_as: str = Field(
+        max_length=LONGEST_TEXT, description="The result of an evaluation or a profile that would refute it."
+    )
+    reference: str | None = Field(
+        None, max_length=LONGEST_TEXT, description="The reference that it comes from; null: from none."
+    )
 
 
 class Idea(Proposal):

@@ -1,0 +1,147 @@
+"""`hawkeye runs`: folders that keep everything that was tried on one workload for one chip."""
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hawkeye_mcp.commands import options, running
+
+if TYPE_CHECKING:
+    from hawkeye_mcp.runs.model import Best, State
+    from hawkeye_mcp.runs.store import Run
+
+app = typer.Typer(no_args_is_help=True, help="Keep everything that is tried on one workload for one chip.")
+
+FolderArgument = Annotated[Path, typer.Argument(metavar="FOLDER", file_okay=False, help="The run's folder.")]
+
+
+def find(folder: Path) -> "Run":
+    """The run in a folder; one that holds none is wrong usage."""
+    from hawkeye_mcp.runs import store
+
+    try:
+        return store.find(folder)
+    except store.NoRun as error:
+        raise typer.BadParameter(str(error), param_hint="FOLDER") from None
+
+
+def read(folder: Path) -> "State":
+    from hawkeye_mcp.runs import store
+
+    run = find(folder)
+    try:
+        return store.read(run)
+    except (store.RunError, OSError) as error:
+        typer.echo(f"The run could not be read: {error}", err=True)
+        raise typer.Exit(running.EXIT_HARNESS) from None
+
+
+@app.command("new")
+def new_run(
+    folder: FolderArgument,
+    workload: options.WorkloadOption,
+    tpu: options.TpuOption,
+) -> None:
+    """Begin a run in a new or empty folder.
+
+    Then `hawkeye-mcp --run FOLDER` and `hawkeye evaluate --run FOLDER` keep every verdict in it.
+    """
+    from hawkeye_mcp import workloads
+    from hawkeye_mcp.runs import store
+
+    try:
+        state = store.create(folder, workloads.find(workload), tpu)
+    except store.RunError as error:
+        raise typer.BadParameter(str(error), param_hint="FOLDER") from None
+    except OSError as error:
+        raise typer.BadParameter(f"{error.filename}: {error.strerror}", param_hint="FOLDER") from None
+    typer.echo(f"{state.folder}: run {state.id} of {state.workload} on {state.tpu}")
+    typer.echo(
+        f"Next: hawkeye-mcp --run {folder}, or hawkeye evaluate --run {folder} --workload {workload} --kernel FILE"
+    )
+
+
+@app.command("show")
+def show_run(folder: FolderArgument, as_json: options.JsonOption = False) -> None:
+    """Show how a run stands; state.json is mended if it does not say what the events say."""
+    state = read(folder)
+    if as_json:
+        typer.echo(state.model_dump_json(indent=2))
+        return
+    typer.echo(f"Run {state.id} of {state.workload} on {state.tpu}, begun {state.created}")
+    for source, best in (("predicted", state.best_predicted), ("measured", state.best_measured)):
+        typer.echo(f"Best {source}: {_best(best)}")
+    statuses = Counter(result.status for result in state.evaluations)
+    counted = ", ".join(f"{number} {status}" for status, number in statuses.most_common())
+    typer.echo(
+        f"Evaluations: {len(state.evaluations)}{f' ({counted})' if counted else ''}; profiles: {len(state.profiles)}"
+    )
+    for result in state.evaluations:
+        time = (
+            f"{'>= ' if result.lower_bound else ''}{result.candidate_us:.4g} us {result.source}"
+            if result.candidate_us
+            else ""
+        )
+        typer.echo(f"  {result.id}  {result.status:<13} {time:<24} {'improved' if result.improved else ''}".rstrip())
+    for idea in state.ideas:
+        typer.echo(f"{idea.id}: {idea.status}: {idea.claim}")
+    if state.damaged_lines:
+        typer.echo(f"{state.damaged_lines} lines of events.jsonl are cut off or damaged and count for nothing.")
+
+
+def _best(best: "Best | None") -> str:
+    if best is None:
+        return "none"
+    bound = ">= " if best.lower_bound else ""
+    speedup = f", speedup {best.speedup:.4g}" if best.speedup is not None else ""
+    return f"{bound}{best.candidate_us:.4g} us{speedup} ({best.kernel_path})"
+
+
+@app.command("list")
+def list_runs(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="Holds runs' folders.")],
+    as_json: options.JsonOption = False,
+) -> None:
+    """List the runs in a folder."""
+    from hawkeye_mcp.runs import store
+
+    found = [state.summary() for state in store.listed(folder)]
+    if as_json:
+        running.print_json(found)
+        return
+    if not found:
+        typer.echo(
+            f"There are no runs in {folder}. Begin one: hawkeye runs new FOLDER --workload NAME --tpu CHIP", err=True
+        )
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("folder", "workload", "tpu", "evaluations", "correct", "predicted us", "measured us"):
+        table.add_column(name, justify="left" if name in ("folder", "workload", "tpu") else "right")
+    for run in found:
+        times = (
+            f"{run[key]:.4g}" if run[key] is not None else "-" for key in ("best_predicted_us", "best_measured_us")
+        )
+        table.add_row(
+            Path(run["folder"]).name, run["workload"], run["tpu"], str(run["evaluations"]), str(run["correct"]), *times
+        )
+    running.console().print(table)
+
+
+@app.command("advice")
+def advise(folder: FolderArgument, as_json: options.JsonOption = False) -> None:
+    """Say whether more work on a run is likely to pay, and on what figures that rests."""
+    from hawkeye_mcp.runs.advice import stop_advice
+
+    found = stop_advice(read(folder))
+    if as_json:
+        typer.echo(found.model_dump_json(indent=2))
+        return
+    typer.echo(f"Advice: {found.advice}")
+    for reason in found.reasons:
+        typer.echo(f"- {reason}")
+    for idea in found.untested:
+        typer.echo(f"  {idea.id}: {idea.claim} Refuted by: {idea.falsifiable_as}")
