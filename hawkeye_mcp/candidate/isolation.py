@@ -16,6 +16,9 @@ Isolation = Literal["bubblewrap", "rlimits"]
 SCRATCH_BYTES = 64 << 20
 # What runs beside a candidate when it is sanitized; it imports nothing of the rest of the package either.
 _SANITIZER = Path(__file__).parents[1] / "sanitizer" / "inside"
+# What runs beside a port when it is traced, and all that this imports.
+_INTAKE = Path(__file__).parents[1] / "intake"
+_BESIDE_A_PORT = ("port_inside.py", "structure.py", "emit.py", "emit_*.py")
 
 
 @functools.cache
@@ -44,6 +47,11 @@ def tracer_command() -> list[str]:
 def sanitizer_folder() -> str:
     """Where a sandbox finds the package `inside`."""
     return str(_SANITIZER.parent) if isolation() == "rlimits" else "/sanitizer"
+
+
+def port_folder() -> str:
+    """Where a sandbox finds `hawkeye_mcp.intake.port_inside`."""
+    return str(_INTAKE.parents[1]) if isolation() == "rlimits" else "/port"
 
 
 def environment() -> dict[str, str]:
@@ -90,8 +98,18 @@ def _bubblewrap() -> list[str]:
         *("--proc", "/proc", "--dev", "/dev", *scratch, "/dev/shm"),
         *("--ro-bind", tracer.__file__, "/tracer.py"),
         *("--perms", "0755", "--dir", "/sanitizer", "--ro-bind", str(_SANITIZER), "/sanitizer/inside"),
+        *_beside_a_port(),
         *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"),
     ]
+
+
+def _beside_a_port() -> list[str]:
+    arguments = []
+    for folder in ("/port", "/port/hawkeye_mcp", "/port/hawkeye_mcp/intake"):
+        arguments += ["--perms", "0755", "--dir", folder]
+    for file in sorted(file for pattern in _BESIDE_A_PORT for file in _INTAKE.glob(pattern)):
+        arguments += ["--ro-bind", str(file), f"/port/hawkeye_mcp/intake/{file.name}"]
+    return arguments
 
 
 def _private() -> list[Path]:

@@ -146,6 +146,11 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         checks = importlib.import_module("inside.checks")
         found: dict[str, Any] = checks.answer(function, request["sanitize"], request["device"], sys.modules[__name__])
         return found
+    if "port" in request:
+        sys.path.insert(0, request["port"]["folder"])
+        port = importlib.import_module("hawkeye_mcp.intake.port_inside")
+        traced: dict[str, Any] = port.answer(function, request["port"], sys.modules[__name__])
+        return traced
     reply: dict[str, Any] = {"artifacts": {}, "failures": {}}
     for size, inputs in request["inputs"].items():
         try:
