@@ -296,7 +296,7 @@ def parse(argv: Sequence[str] | None) -> Options:
     pinned = None
     if found.workload:
         try:
-            pinned = workloads.find(found.workload)
+            pinned = workloads.find_to_score(found.workload)
         except workloads.UnknownWorkload as error:
             parser.error(f"argument --workload: {error}")
     if not found.workspace.is_dir():

@@ -10,6 +10,7 @@ from typing import Literal, Self, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from hawkeye_mcp import content
+from hawkeye_mcp.intake import approval as approvals
 
 Size = Literal["full", "check"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -17,6 +18,18 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 class UnknownWorkload(ValueError):
     """No such workload; the message names the nearest ones."""
+
+
+class Unapproved(UnknownWorkload):
+    """The workload is not scored before a person approves it; the message says why, and how."""
+
+    def __init__(self, folder: Path, why: str) -> None:
+        super().__init__(
+            f"Nothing is scored by {folder}: {why}. Its program was made of a description, or of a port that nothing could be "
+            "held against, so a person has to say that it computes what is meant. "
+            f"Next: hawkeye job approve {folder}"
+        )
+        self.why = why
 
 
 class _Table(BaseModel):
@@ -91,6 +104,10 @@ class Workload(_Table):
     outside: Outside = Outside()
     survives: tuple[Survives, ...] = ()
     does_not_fit: dict[str, str] = Field({}, description="Chip: the compiler's words on the baseline at full size.")
+    approval: Literal["", "required"] = Field(
+        "",
+        description="required: its program was made of a description, so nothing is scored before a person approves.",
+    )
     folder: Path
 
     @model_validator(mode="after")
@@ -121,6 +138,11 @@ class Workload(_Table):
     @property
     def shipped(self) -> bool:
         return self.folder == _shipped(self.name)
+
+    @property
+    def unapproved(self) -> str:
+        """Why nothing may be scored by it as its text stands; empty if it may."""
+        return (approvals.missing(self.folder) or "") if self.approval else ""
 
     def code(self) -> str:
         return (self.folder / "workload.py").read_text(encoding="utf-8")
@@ -176,6 +198,23 @@ def find(reference: str) -> Workload:
         raise UnknownWorkload(f"{folder / 'workload.toml'} is not a workload's declaration: {wrong}.") from None
     except (ValueError, RecursionError, OSError, TypeError) as error:
         raise UnknownWorkload(f"{folder / 'workload.toml'} cannot be read: {error}. Mend the file.") from None
+
+
+def find_to_score(reference: str) -> Workload:
+    """What `find` finds, if kernels may be scored by it.
+
+    Raises:
+        UnknownWorkload: as `find`; Unapproved: a person has to approve it first.
+    """
+    found = find(reference)
+    refuse_unapproved(found)
+    return found
+
+
+def refuse_unapproved(workload: Workload) -> None:
+    """Raises Unapproved: a person has to approve the workload before anything is scored by it."""
+    if why := workload.unapproved:
+        raise Unapproved(workload.folder, why)
 
 
 def check_name(name: str) -> None:

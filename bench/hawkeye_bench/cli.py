@@ -235,7 +235,7 @@ def _check(option: str, values: list[str], legal: tuple[str, ...] | list[str]) -
 def _found(workloads: list[str]) -> list[str]:
     """What the workloads are found by; exit 2 if one is not there, or if two have one name."""
     try:
-        found = list(dict.fromkeys(workload_store.find(name).reference for name in workloads))
+        found = list(dict.fromkeys(workload_store.find_to_score(name).reference for name in workloads))
     except workload_store.UnknownWorkload as error:
         raise typer.BadParameter(str(error), param_hint="--workloads") from None
     if len({runs.name_of(workload) for workload in found}) < len(found):

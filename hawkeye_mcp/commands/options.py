@@ -30,6 +30,15 @@ def workload(name: str) -> str:
         raise typer.BadParameter(str(error)) from None
 
 
+def workload_to_score(name: str) -> str:
+    from hawkeye_mcp import workloads
+
+    try:
+        return workloads.find_to_score(name).reference
+    except workloads.UnknownWorkload as error:
+        raise typer.BadParameter(str(error)) from None
+
+
 def workloads(names: list[str] | None) -> list[str]:
     from hawkeye_mcp import workloads
 
@@ -88,7 +97,7 @@ WorkloadOption = Annotated[
     typer.Option(
         "--workload",
         metavar="NAME",
-        callback=workload,
+        callback=workload_to_score,
         help="What to compute: a name of `hawkeye workloads list`, or the path of a folder, such as ./mine/.",
     ),
 ]

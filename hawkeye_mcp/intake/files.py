@@ -42,7 +42,22 @@ def problems(job: Job) -> list[Problem]:
     named = job.conversion.port if kind != "specification" else job.made_from
     if named and (text := _text(named)) is not None:
         found += _defines(made_from, named, text, {"workload": "the JAX function that is judged"})
+        found = found or _said_twice(job, named, text)
     return found
+
+
+def _said_twice(job: Job, path: str, text: str) -> list[Problem]:
+    """Constants of the specification that the JAX file also gives a value: which of the two holds cannot be told."""
+    constants = job.input.specification.constants if job.input.specification else {}
+    return [
+        Problem(
+            field=f"input.specification.constants.{name}",
+            message=f"{path} also gives {name} a value.",
+            fix="Remove it from constants, or from the file.",
+        )
+        for name in constants
+        if name in python_source.read(text).names
+    ]
 
 
 def _of_source(job: Job, path: str) -> list[Problem]:

@@ -8,14 +8,14 @@ from typing import Any
 
 from hawkeye_mcp.evaluation import ArtifactInfo, Audit, Correctness, Timing
 from hawkeye_mcp.sanitizer.model import Sanitized
-from hawkeye_mcp.workloads import Size, Workload
+from hawkeye_mcp.workloads import Size, Workload, refuse_unapproved
 
 Progress = Callable[[str], None]
 
 
 @dataclass
 class Work:
-    """What is known of a candidate so far."""
+    """What is known of a candidate so far. Raises Unapproved: there is none for a workload that may not be scored by."""
 
     source: str
     workload: Workload
@@ -41,6 +41,9 @@ class Work:
     hbm_temp_bytes: int | None = None
     look: dict[str, Any] = field(default_factory=dict)  # fields of the Profile that counting fills
     _open: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        refuse_unapproved(self.workload)  # every score passes here, whoever asks for it
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:

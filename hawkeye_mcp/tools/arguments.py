@@ -152,7 +152,13 @@ def workload(settings: Settings, name: str) -> Workload:
                 f"This server judges only the workload {settings.workload!r}, not {name!r}. "
                 "Leave the workload argument empty."
             )
-        return workloads.find(str(settings.workload_folder or settings.workload))
+        try:
+            return workloads.find_to_score(str(settings.workload_folder or settings.workload))
+        except workloads.Unapproved as error:  # it was changed since the server started
+            raise ToolError(
+                f"Nothing is scored by {settings.workload!r} as it stands: {error.why}. "
+                "Tell the person you work for, who has to approve it again: hawkeye job approve FOLDER"
+            ) from None
     if not name:
         raise ToolError(f"Name a workload. Workloads: {', '.join(workloads.names())}.")
     try:
