@@ -100,7 +100,7 @@ class Workload(_Table):
     algebraic: str = Field("", description="Work that a kernel may save by algebra; a speedup from it must say so.")
     no_power: str = Field("", description="Why no inputs can tell a wrong kernel; such a workload is in no aggregate.")
     tolerance: Tolerance
-    baseline: Baseline
+    baseline: Baseline | None = Field(None, description="Without it, no profile of the XLA program is taken.")
     outside: Outside = Outside()
     survives: tuple[Survives, ...] = ()
     does_not_fit: dict[str, str] = Field({}, description="Chip: the compiler's words on the baseline at full size.")

@@ -127,7 +127,7 @@ def fingerprint(workload: Workload, tpu: str, versions: Versions) -> str:
     parts = [
         workload.code(),
         json.dumps(workload.sizes["full"], sort_keys=True),
-        workload.baseline.model_dump_json(exclude={"reason"}),
+        workload.baseline.model_dump_json(exclude={"reason"}) if workload.baseline else "",
         tpu,
         f"{versions.jax} {versions.jaxlib} {versions.libtpu}",
         repr(_calibration(tpu)),
@@ -328,6 +328,9 @@ async def _extrapolated(
     entry: Entry, workload: Workload, full: list[dict[str, Any]], compilers: WorkerPool
 ) -> dict[str, float]:
     """Cycles by operation of the full program, through its profiles at two smaller sizes where these have it."""
+    if workload.baseline is None:
+        entry.notes.append("not profiled: the workload declares no dimension along which its cost is linear")
+        return {}
     axis, sizes = workload.baseline.axis, workload.baseline.at
     programs, profiles = [], []
     for value in sizes:

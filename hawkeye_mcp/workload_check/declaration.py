@@ -95,6 +95,8 @@ def evaluated(formula: str, dims: Mapping[str, int]) -> float:
 
 def _reduced(declared: Workload, module: ModuleType) -> Iterator[str]:
     """The baseline is compiled at two shorter sizes of one dimension, where the code must work too."""
+    if declared.baseline is None:
+        return
     axis, at, full = declared.baseline.axis, declared.baseline.at, declared.sizes["full"]
     if axis not in full or not 0 < at[0] < at[1] < full[axis]:
         yield f"[baseline] needs a dimension of the sizes as axis, and two increasing values below its full one, not {axis} {at}"

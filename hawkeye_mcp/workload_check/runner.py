@@ -67,7 +67,7 @@ def _read(path: Path) -> Checked | None:
 def _path(workload: Workload, size: Size) -> Path:
     digest = hashlib.sha256(f"{json.dumps(versions().model_dump(), sort_keys=True)} {MEMORY_BYTES}".encode())
     sources = [Path(__file__).with_name(f"{name}.py") for name in _CHECKING[size]] + [Path(correctness.__file__)]
-    for path in (*sources, workload.folder / "workload.py", workload.folder / "workload.toml"):
+    for path in (*sources, *sorted(workload.folder.glob("workload.*"))):
         digest.update(path.read_bytes())
     root = Path(os.environ.get("HAWKEYE_CACHE") or platformdirs.user_cache_dir("hawkeye-mcp"))
     return root / "checks" / f"{workload.name}-{size}-{digest.hexdigest()[:16]}.json"
