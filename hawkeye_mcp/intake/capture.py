@@ -4,6 +4,10 @@ The program is Python of the person who asks, so it may run, but in a process of
 time are limited and which has no network where bubblewrap works. What it prints is kept for error messages.
 """
 
+import re
+import shlex
+import sys
+from importlib import metadata
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -33,6 +37,13 @@ class CaptureFailed(Exception):
     def __init__(self, kind: Kind, message: str, fix: str, output: str = "") -> None:
         super().__init__(f"{message} {fix}")
         self.kind, self.message, self.fix, self.output = kind, message, fix, output
+
+
+def torch_install() -> str:
+    """The command that brings what PyTorch modules need, at the versions that this package is written for."""
+    stated = metadata.requires("hawkeye-mcp") or []
+    wanted = [line.split(";")[0].strip() for line in stated if "extra" in line and re.match(r"torch(ax)?\b", line)]
+    return shlex.join([sys.executable, "-m", "pip", "install", *(wanted or ["hawkeye-mcp[torch]"])])
 
 
 class _Record(BaseModel):

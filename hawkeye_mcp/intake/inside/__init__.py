@@ -1,0 +1,1 @@
+"""The process that runs a person's own program: `python -m hawkeye_mcp.intake.inside REQUEST.json`; see `capture`."""

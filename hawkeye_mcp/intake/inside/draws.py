@@ -1,0 +1,144 @@
+"""How fresh values of an array are to be drawn, from what the program gave at several seeds.
+
+Each element is drawn by itself, from a normal or a uniform distribution. Which of the two, the sample decides: its
+kurtosis (-1.2 beyond a normal's 0 for a uniform one) lies nearer to one of them, and under it the sample is also the
+likelier: the maximum likelihood of a uniform distribution, 1 / range, exceeds that of a normal one,
+1 / (std sqrt(2 pi e)), where the range is below 4.13 std. Values that would lose their meaning so are kept as they are.
+"""
+
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from hawkeye_mcp.intake.capture import Normal, Uniform
+from hawkeye_mcp.intake.inside.record import Array, is_float, wide
+
+SEEDS = 4  # samples of each array
+CONSTANT_STD = 0.1
+_FEW_LEVELS = 16
+_SMALL = 100  # elements, below which no sample tells a uniform distribution from a normal one
+_LARGEST_SAMPLE = 1 << 20  # elements looked at
+_LIKELIER = math.sqrt(2 * math.pi * math.e)
+_MIDDLE_KURTOSIS = -0.6
+_WORST_FIT = 0.1  # largest distance between the distributions' functions that still counts as a fit
+
+
+@dataclass(frozen=True)
+class Choice:
+    """draw: None for an array that is kept. note: why, where it is not plain; it goes on after the array's name."""
+
+    draw: Normal | Uniform | None
+    note: str = ""
+
+
+def constant(array: Array) -> float | None:
+    """The value of an array of floats whose elements are all the same."""
+    if not is_float(array.dtype) or not array.size:
+        return None
+    first = float(wide(array).flat[0])
+    return first if math.isfinite(first) and bool((wide(array) == first).all()) else None
+
+
+def constant_throughout(samples: Sequence[Array]) -> float | None:
+    """The value of an array that has this one value everywhere at every seed."""
+    value = constant(samples[0])
+    return value if all(constant(sample) == value for sample in samples[1:]) else None
+
+
+def around(value: float) -> Normal:
+    """Of an array that is constant: a missing multiplication by 1, or addition of 0, would not show otherwise."""
+    return Normal(mean=value, std=CONSTANT_STD * abs(value) if value else CONSTANT_STD)
+
+
+def perturbed(array: Array, draw: Normal | Uniform | None, name: str, seed: int) -> Array:
+    """An array that `around` speaks of, drawn; any other as it is."""
+    if draw is None or not isinstance(draw, Normal) or constant(array) != draw.mean:
+        return array
+    noise = np.random.default_rng([seed, zlib.crc32(name.encode())]).standard_normal(array.shape)
+    return np.asarray(draw.mean + draw.std * noise).astype(array.dtype)
+
+
+def choose(samples: Sequence[Array]) -> Choice:
+    """From one array at several seeds, all of one shape and type."""
+    if not is_float(samples[0].dtype):
+        return Choice(None)
+    values = [wide(sample).ravel() for sample in samples]
+    pooled = np.concatenate(values)
+    pooled = pooled[:: -(-max(pooled.size, 1) // _LARGEST_SAMPLE)]
+    if not pooled.size:
+        return Choice(Normal(mean=0, std=1))
+    if not np.isfinite(pooled).all():
+        return Choice(None, "holds infinite values or NaN, which mean something: it is kept as recorded.")
+    if (value := constant_throughout(samples)) is not None:
+        draw = around(value)
+        return Choice(draw, f"is {value:g} everywhere, which hides a missing operation: drawn with std {draw.std:g}.")
+    if pooled.size > _FEW_LEVELS * 4 and len(np.unique(pooled)) <= _FEW_LEVELS:
+        return Choice(None, f"has {len(np.unique(pooled))} different values only, so it is kept as recorded.")
+    zeros = values[0] == 0
+    if len(values) > 1 and zeros.mean() > 0.01 and all(np.array_equal(zeros, other == 0) for other in values):
+        return Choice(None, "has its zeros in the same places at every seed, so it is kept as recorded.")
+    drawn = fit(pooled)
+    same = len(values) > 1 and all(np.array_equal(values[0], other) for other in values)
+    if same and (_ordered(values[0]) or _distance(pooled, drawn) > _WORST_FIT):
+        return Choice(None, "is the same at every seed and does not look random, so it is kept as recorded.")
+    if (pooled.min() >= 0 or pooled.max() <= 0) and isinstance(drawn, Normal) and _other_sign(pooled, drawn) >= 5:
+        low, high = _rounded(float(pooled.min())), _rounded(float(pooled.max()))
+        return Choice(
+            Uniform(low=low, high=high),
+            f"has one sign only, which a normal distribution would not keep: drawn evenly from [{low:g}, {high:g}].",
+        )
+    if pooled.size >= _SMALL and (off := _distance(pooled, drawn)) > _WORST_FIT:
+        return Choice(drawn, f"is neither normal nor uniform; drawn {drawn.kind}, whose distribution is {off:.2f} off.")
+    return Choice(drawn)
+
+
+def fit(values: Array) -> Normal | Uniform:
+    """Of finite values that are not all the same."""
+    std = float(values.std())
+    low, high = float(values.min()), float(values.max())
+    if values.size >= _SMALL and high - low < _LIKELIER * std and float(stats.kurtosis(values)) < _MIDDLE_KURTOSIS:
+        return Uniform(low=_rounded(low), high=_rounded(high))
+    return Normal(mean=_rounded(float(values.mean())), std=_rounded(std))
+
+
+def refitted(draw: Normal | Uniform, values: Array) -> Normal | Uniform:
+    """The same kind of draw from the array at another size: what an initialisation draws from depends on shapes."""
+    pooled = wide(values).ravel()
+    if not pooled.size or not np.isfinite(pooled).all():
+        return draw
+    if (value := constant(values)) is not None:
+        return around(value)
+    if isinstance(draw, Uniform):
+        return Uniform(low=_rounded(float(pooled.min())), high=_rounded(float(pooled.max())))
+    return Normal(mean=_rounded(float(pooled.mean())), std=_rounded(float(pooled.std())))
+
+
+def _ordered(values: Array) -> bool:
+    """Whether neighbours are alike (or unlike) beyond four standard deviations of chance, as on a ramp or a wave."""
+    if values.size < 8 or not values.std():
+        return False
+    centred = values - values.mean()
+    correlation = float((centred[1:] * centred[:-1]).mean() / values.var())
+    return abs(correlation) > 4 / math.sqrt(values.size)
+
+
+def _distance(values: Array, drawn: Normal | Uniform) -> float:
+    """Kolmogorov's: the largest difference between the sample's distribution function and that drawn from."""
+    if isinstance(drawn, Normal):
+        return float(stats.kstest(values, "norm", args=(drawn.mean, drawn.std or 1)).statistic)
+    return float(stats.kstest(values, "uniform", args=(drawn.low, (drawn.high - drawn.low) or 1)).statistic)
+
+
+def _other_sign(values: Array, drawn: Normal) -> float:
+    """How many elements of a sample of this size the normal distribution would give the other sign."""
+    share = float(stats.norm.cdf(0, drawn.mean, drawn.std or 1))
+    return values.size * (share if values.min() >= 0 else 1 - share)
+
+
+def _rounded(value: float) -> float:
+    """To four digits: a sample knows no more, and never across zero."""
+    return float(f"{value:.4g}")

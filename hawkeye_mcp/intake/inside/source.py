@@ -1,0 +1,157 @@
+"""The person's file: loaded with some of its constants replaced, and its faults told by its own lines."""
+
+import ast
+import contextlib
+import random
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from hawkeye_mcp.intake.capture import CaptureFailed
+
+_MESSAGE = 600
+_NO_MEMORY = ("can't allocate memory", "RESOURCE_EXHAUSTED", "out of memory", "bad_alloc")
+
+
+def load(path: Path, constants: Mapping[str, float], name: str) -> ModuleType:
+    """The file's module, with each constant set right after each statement of the file's top level that binds it.
+
+    Raises:
+        CaptureFailed: bad_sizes for a constant that the file does not have, source_fails for all else.
+    """
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, SyntaxError, ValueError, RecursionError) as error:
+        raise CaptureFailed("source_fails", f"{path} cannot be read: {error}.", "Mend the file.") from None
+    there = numbers(tree)
+    if unknown := [constant for constant in constants if constant not in there]:
+        known = ", ".join(f"{n} = {ast.unparse(v)}" for n, v in there.items()) or "none"
+        raise CaptureFailed(
+            "bad_sizes",
+            f"`sizes` names {', '.join(unknown)}, but {path.name} has no such number at its top level; it has {known}.",
+            "Name one of these in `sizes`, or give the file such a constant.",
+        )
+    tree.body = [new for statement in tree.body for new in (statement, *_set(statement, constants))]
+    module = ModuleType(name)
+    module.__file__ = str(path)
+    sys.modules[name] = module  # dataclasses, for one, look their module up
+    folder = str(path.parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # as for a script: its neighbours can be imported
+    with told(path, "It cannot be imported"):
+        exec(compile(tree, str(path), "exec"), module.__dict__)
+    return module
+
+
+def numbers(tree: ast.Module) -> dict[str, ast.expr]:
+    """Names that statements of the top level bind to numbers: literals, and arithmetic on such names and literals."""
+    found: dict[str, ast.expr] = {}
+    for statement in tree.body:
+        for name, value in _bindings(statement):
+            if _numeric(value, found):
+                found[name] = value
+            else:
+                found.pop(name, None)
+    return found
+
+
+def _bindings(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(statement, ast.Assign):
+        targets, value = statement.targets, statement.value
+    elif isinstance(statement, ast.AnnAssign) and statement.value:
+        targets, value = [statement.target], statement.value
+    else:
+        return
+    for target in targets:
+        if isinstance(target, ast.Name):
+            yield target.id, value
+        elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            yield from ((t.id, v) for t, v in zip(target.elts, value.elts, strict=True) if isinstance(t, ast.Name))
+
+
+def _numeric(value: ast.expr, known: Mapping[str, ast.expr]) -> bool:
+    match value:
+        case ast.Constant(value=bool() | int() | float()):
+            return True
+        case ast.Name(id=name):
+            return name in known
+        case ast.UnaryOp(operand=operand):
+            return _numeric(operand, known)
+        case ast.BinOp(left=left, right=right):
+            return _numeric(left, known) and _numeric(right, known)
+    return False
+
+
+def _set(statement: ast.stmt, constants: Mapping[str, float]) -> list[ast.stmt]:
+    names = dict.fromkeys(name for name, _ in _bindings(statement) if name in constants)
+    new = ast.parse("\n".join(f"{name} = {constants[name]!r}" for name in names)).body
+    for each in new:
+        for node in ast.walk(each):
+            ast.copy_location(node, statement)
+    return new
+
+
+def entry(module: ModuleType, name: str, path: Path, what: str) -> Any:
+    """What the file calls `name`.
+
+    Raises:
+        CaptureFailed: no_entry_point.
+    """
+    if hasattr(module, name):
+        return getattr(module, name)
+    own = [
+        key
+        for key, value in vars(module).items()
+        if callable(value) and getattr(value, "__module__", None) == module.__name__ and not key.startswith("_")
+    ]
+    raise CaptureFailed(
+        "no_entry_point",
+        f"{path.name} has no {name}, which is to be {what}; it defines {', '.join(own) or 'nothing that can be called'}.",
+        "Name the right one in the job file's `input`, or add it to the file.",
+    )
+
+
+def seed_all(seed: int) -> None:
+    """Every generator that such a file draws from, torch's if it is there."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(seed)
+
+
+@contextlib.contextmanager
+def told(path: Path, what: str, fix: str = "Run the file by itself and mend it.") -> Iterator[None]:
+    """Whatever the person's code raises in here becomes a CaptureFailed that names its line."""
+    try:
+        yield
+    except CaptureFailed:
+        raise
+    except (Exception, SystemExit) as error:
+        said = words(error, path)
+        if isinstance(error, MemoryError) or any(sign in str(error) for sign in _NO_MEMORY):
+            raise CaptureFailed(
+                "too_big",
+                f"{what}: there is not enough memory. {said}",
+                "Give `sizes` smaller numbers, above all at `check`.",
+            ) from None
+        if isinstance(error, ModuleNotFoundError) and error.name:
+            fix = f"Install it: {sys.executable} -m pip install {error.name.split('.')[0]}"
+        raise CaptureFailed("source_fails", f"{what}: {said}", fix) from None
+
+
+def words(error: BaseException, path: Path) -> str:
+    """What went wrong and where in the file, in one line or a few."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    where = f"{path.name} line {frames[-1].lineno}, in {frames[-1].name}: " if frames else ""
+    if isinstance(error, SystemExit):
+        return f"{where}it ends the process (sys.exit, code {error.code})."
+    text = str(error).strip().split("\n\nFor ")[0]
+    return f"{where}{type(error).__name__}: {text[:_MESSAGE]}".rstrip(": ")
+
+
+Progress = Callable[[str], None]
