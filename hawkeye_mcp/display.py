@@ -36,6 +36,8 @@ def evaluation(found: Evaluation, console: Console) -> None:
         timing(found.predicted, console)
     if found.correctness:
         line(console, "correctness", _correctness(found.correctness))
+    if found.sanitized:
+        line(console, "sanitizer", found.sanitized.in_one_line())
     if found.audit:
         kernels = ", ".join(f"{k.name} grid {k.grid}" for k in found.audit.kernels) or "none"
         outside = ", ".join(f"{op.op} x{op.count}" for op in found.audit.outside) or "nothing"
@@ -166,7 +168,11 @@ def _correctness(found: Correctness) -> str:
         if output.nonfinite:
             told += f", {output.nonfinite} not finite"
         if output.worst_index is not None:
-            told += f"; worst at {output.worst_index}: {output.actual:g} for {output.expected:g}"
+            actual, expected = (
+                "a value that is not finite" if value is None else f"{value:g}"
+                for value in (output.actual, output.expected)
+            )
+            told += f"; worst at {output.worst_index}: {actual} for {expected}"
         parts.append(f"output {output.index} {output.dtype}{output.shape}: {told}")
     return "; ".join(parts)
 

@@ -7,6 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from hawkeye_mcp.sanitizer.model import Sanitized
+
 Status = Literal[
     "correct",
     "incorrect",
@@ -212,6 +214,9 @@ class Evaluation(Model):
     artifact: ArtifactInfo | None = None
     audit: Audit | None = None
     correctness: Correctness | None = None
+    sanitized: Sanitized | None = Field(
+        None, description="The sanitizer's quick checks, which no status depends on; null: they came to no answer."
+    )
     timing: Timing | None = None
     predicted: Timing | None = Field(
         None,

@@ -84,7 +84,7 @@ def judge_code() -> str:
     verdicts.
     """
     package, digest = Path(__file__).parent, hashlib.sha256()
-    for folder in ("candidate", "judge", "mosaic_eval", "profiler"):
+    for folder in ("candidate", "judge", "mosaic_eval", "profiler", "sanitizer"):
         for path in sorted((package / folder).rglob("*")):
             if path.suffix in (".py", ".json"):
                 digest.update(path.read_bytes())

@@ -64,14 +64,20 @@ def _threads_of_user() -> int:
     return count
 
 
+class _Flooded(Exception):
+    """More came back than a reply may have."""
+
+
 _uids = itertools.count(200_000 + os.getpid() % 10_000 * 10)
 
 
 class Sandbox:
-    """One process, for one trace. Close it whatever happens."""
+    """One process, for one candidate. Close it whatever happens."""
 
     def __init__(self, process: anyio.abc.Process, limits: Limits, held: int) -> None:
         self._process, self._limits, self._held = process, limits, held
+        self._noise = _Tail(limits.output_bytes)
+        self._ready, self._unread = False, bytearray()
 
     @classmethod
     async def start(cls, chip: Chip, limits: Limits) -> "Sandbox":
@@ -113,51 +119,73 @@ class Sandbox:
         """
         return await self.ask({"source": source, "inputs": dict(inputs), "interpreted": interpreted}, chip)
 
-    async def ask(self, request: Mapping[str, Any], chip: Chip) -> Ended:
-        """Send a request, which holds at least the source, and take what comes back: once."""
+    async def ask(self, request: Mapping[str, Any], chip: Chip, *, wall_s: float | None = None) -> Ended:
+        """Send a request and take the reply. The first request holds at least the source; others may follow its reply.
+
+        wall_s: a limit of its own, instead of that on tracing.
+        """
         request = {**request, "device": {"device_kind": chip.device_kind, "cores": chip.cores}}
-        reply, noise = bytearray(), _Tail(self._limits.output_bytes)
-        assert self._process.stdin and self._process.stdout and self._process.stderr
-        flooded = False
-        with anyio.move_on_after(self._limits.wall_s) as clock:
+        assert self._process.stdin and self._process.stderr
+        wall_s = self._limits.wall_s if wall_s is None else wall_s
+        answered, flooded = b"", False
+        with anyio.move_on_after(wall_s) as clock:
             async with anyio.create_task_group() as tasks:
 
                 async def drain(stream: anyio.abc.ByteReceiveStream) -> None:
                     nonlocal flooded
                     async for chunk in stream:
-                        if not noise.add(chunk):
+                        if not self._noise.add(chunk):
                             flooded = True
                             tasks.cancel_scope.cancel()
 
                 tasks.start_soon(drain, self._process.stderr)
                 with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                     await self._process.stdin.send(json.dumps(request).encode() + b"\n")
-                async for chunk in self._process.stdout:
-                    reply += chunk
-                    if len(reply) > self._limits.reply_bytes:
-                        flooded = True
-                        break
+                try:
+                    self._ready = self._ready or await self._line() == tracer.READY
+                    answered = await self._line() if self._ready else b""
+                except _Flooded:
+                    flooded = True
                 tasks.cancel_scope.cancel()
-        tail = noise.text()
-        ready, _, answered = bytes(reply).partition(b"\n")
-        if ready != tracer.READY:
+        tail = self._noise.text()
+        if not self._ready:
             with anyio.move_on_after(5):
                 await self._process.wait()
             return Ended(
                 None, _ending(self._process.returncode), stderr_tail=tail, started=False, killed=self._killed()
             )
         if clock.cancelled_caught:
-            why = f"the candidate was still running after {self._limits.wall_s:g} s of tracing"
+            why = f"the candidate was still running after {wall_s:g} s"
             return Ended(None, why, timed_out=True, stderr_tail=tail)
         if flooded:
             return Ended(None, f"the candidate wrote more than {self._limits.output_bytes >> 20} MiB of output")
         # a forked child may have answered too; parsing takes time, which the event loop does not have
-        parsed = await anyio.to_thread.run_sync(_parsed, answered.split(b"\n")[0])
+        parsed = await anyio.to_thread.run_sync(_parsed, answered)
         if parsed is not None:
             return Ended(parsed, stderr_tail=tail)
         with anyio.move_on_after(5):
             await self._process.wait()
         return Ended(None, _ending(self._process.returncode), stderr_tail=tail, killed=self._killed())
+
+    async def _line(self) -> bytes:
+        """What comes back up to the end of a line, or the rest.
+
+        Raises:
+            _Flooded.
+        """
+        assert self._process.stdout
+        looked = 0
+        while (end := self._unread.find(b"\n", looked)) < 0:
+            looked = end = len(self._unread)
+            try:
+                self._unread += await self._process.stdout.receive()
+            except anyio.EndOfStream:
+                break
+            if len(self._unread) > self._limits.reply_bytes:
+                raise _Flooded
+        line = bytes(self._unread[:end])
+        del self._unread[: end + 1]
+        return line
 
     def _killed(self) -> bool:
         return self._process.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL)

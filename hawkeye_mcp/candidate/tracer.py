@@ -1,7 +1,8 @@
 """The only code that runs beside a candidate: trace it, export it, write the artifacts out, end.
 
 Runs as a file of its own inside the sandbox (it must not import the rest of the package, which is hidden there):
-one JSON request on stdin, one JSON reply on the original stdout. Whatever the candidate does to this process,
+one JSON request a line on stdin, one JSON reply a line on the original stdout. The first request holds the candidate's
+source; what it defines answers all that follow. Whatever the candidate does to this process,
 the worst it can send back is another artifact or another error message; both are treated as hostile data.
 """
 
@@ -127,8 +128,12 @@ def describe(error: BaseException) -> dict[str, object]:
     return {"type": type(error).__name__, "text": text[:20_000], "where": lines}
 
 
-def answer(request: dict[str, Any]) -> dict[str, Any]:
-    source: str = request["source"]
+def load(source: str) -> Any:
+    """The candidate's function.
+
+    Raises:
+        Failed: it cannot be had.
+    """
     linecache.cache[KERNEL_FILE] = (len(source), None, source.splitlines(True), KERNEL_FILE)
     module = types.ModuleType("kernel")
     module.__file__ = KERNEL_FILE
@@ -140,7 +145,11 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             defined = sorted(n for n, v in vars(module).items() if callable(v) and not n.startswith("_"))
             raise AttributeError(f"the file defines no function `workload`; it defines: {', '.join(defined) or 'none'}")
     except BaseException as error:
-        return {"failed": {"stage": "import", **describe(error)}}
+        raise Failed("import", error) from error
+    return function
+
+
+def answer(function: Any, request: dict[str, Any]) -> dict[str, Any]:
     if "sanitize" in request:
         sys.path.insert(0, request["sanitize"]["folder"])
         checks = importlib.import_module("inside.checks")
@@ -187,14 +196,21 @@ def warm_up(device: dict[str, Any]) -> None:
 def main() -> None:
     setup = json.loads(sys.argv[1])
     restrict(setup["limits"])
-    channel = os.dup(1)  # the reply's way out; prints go to stderr, which the parent drains and caps
+    channel = os.dup(1)  # the replies' way out; prints go to stderr, which the parent drains and caps
     os.dup2(2, 1)
+    requests = os.fdopen(os.dup(0), "rb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     warm_up(setup["device"])
     os.write(channel, READY + b"\n")
-    request = json.loads(sys.stdin.buffer.readline() or "{}")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    if request:
-        payload = json.dumps(answer(request)).encode() + b"\n"
+    function = None
+    for line in requests:
+        request = json.loads(line)
+        try:
+            function = load(request["source"]) if "source" in request else function
+            reply = answer(function, request)
+        except Failed as failed:
+            reply = {"failed": {"stage": failed.stage, **describe(failed.cause)}}
+        payload = json.dumps(reply).encode() + b"\n"
         while payload:
             payload = payload[os.write(channel, payload) :]
     os._exit(0)

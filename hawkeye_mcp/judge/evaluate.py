@@ -311,11 +311,11 @@ class Judge:
 
     async def _sanitize(self, box: Sandbox, work: Work) -> None:
         """No verdict depends on it: what says what was seen is the kernel's own process."""
-        with (
-            work.stage("sanitize"),
-            contextlib.suppress(WorkerDied, WorkerError, WorkerTimeout, WorkerUnavailable),
-        ):
-            work.sanitized = await self._sanitizer.beside(box, work.source, work.workload, work.tpu)
+        with work.stage("sanitize"):
+            try:
+                work.sanitized = await self._sanitizer.beside(box, work.source, work.workload, work.tpu)
+            except Exception:
+                logger.warning("the sanitizer failed on %s", work.workload.name, exc_info=True)
 
     async def _verify_both(self, work: Work) -> None:
         """The artifact for the CPU, then that for the TPU: nothing else says that the two are one computation."""

@@ -73,3 +73,10 @@ class Sanitized(_Model):
     not_checked: list[NotChecked]
     isolation: str
     stages_s: dict[str, float]
+
+    def in_one_line(self) -> str:
+        """What was found, which checks ran and which did not."""
+        found = [f"{f'line {one.line}: ' if one.line else ''}{one.kind}: {one.message}" for one in self.findings]
+        said = self.message if self.status == "failed" else "; ".join(found) or self.status
+        skipped = dict.fromkeys(skip.check for skip in self.not_checked)
+        return f"{said}; ran: {', '.join(self.checks) or 'none'}; did not run in full: {', '.join(skipped) or 'none'}"

@@ -26,7 +26,8 @@ from hawkeye_mcp.chips import CHIPS, TPUS
 from hawkeye_mcp.sanitizer import public_kernels
 from hawkeye_mcp.sanitizer.corpus import Case, case
 from hawkeye_mcp.sanitizer.model import Setting
-from hawkeye_mcp.sanitizer.run import Sanitizer, Seen, open_sanitizer
+from hawkeye_mcp.sanitizer.replies import Seen
+from hawkeye_mcp.sanitizer.run import Sanitizer, open_sanitizer
 
 ROOT = Path(__file__).parents[2]
 CORPORA = ("fixtures", "cells", "public", "families", "defects", "mutants")

@@ -61,6 +61,7 @@ class EvaluationReport(Report):
     cached: bool = Field(False, description="an earlier verdict on the same text")
     diagnosis: list[str] = []
     correctness: str = ""
+    sanitizer: str = Field("", description="its quick checks; no verdict")
     audit: str = ""
     evaluations_left: int | None = None
 
@@ -90,6 +91,7 @@ def of_evaluation(
         cached=cached,
         diagnosis=found.findings if found else [],
         correctness=_correctness(evaluation.correctness),
+        sanitizer=evaluation.sanitized.in_one_line() if evaluation.sanitized else "",
         audit=_audit(evaluation.audit),
         evaluations_left=evaluations_left,
         full=f"evaluation://{evaluation.id}",

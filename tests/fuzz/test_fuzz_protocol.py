@@ -15,7 +15,7 @@ from hawkeye_mcp.candidate import sandbox
 from hawkeye_mcp.judge import workers
 from hawkeye_mcp.judge.verdict import SandboxReply
 from hawkeye_mcp.judge.workers import Worker, WorkerDied, WorkerError, WorkerUnavailable
-from hawkeye_mcp.sanitizer import run as sanitizing
+from hawkeye_mcp.sanitizer import replies as sanitizing
 
 SIZES = ("full", "check")
 ARTIFACT = base64.b64encode(b"no artifact").decode()
@@ -70,13 +70,13 @@ def watched(line: bytes) -> None:
     if found is None:
         return
     seen = sanitizing.Seen()
-    sanitizing._take(found, "a\nb\nc\n", ["static", "one_core"], seen, "v5e")
-    sanitizing._compare(seen, "v5p")
+    sanitizing.take(found, "a\nb\nc\n", ["static", "one_core"], seen, "v5e")
+    sanitizing.compare(seen, "v5p")
     assert len(seen.findings) <= 51
     assert all(finding.line is None or 1 <= finding.line <= 4 for finding in seen.findings)
     for finding in seen.findings:
         finding.model_dump_json()
-    status, message, _ = sanitizing._outcome(seen)
+    status, message, _ = sanitizing.outcome(seen)
     assert status in ("failed", "findings", "silent")
     assert message.isprintable()
 

@@ -7,14 +7,15 @@ import pytest
 from hawkeye_mcp.sanitizer import corpus
 from hawkeye_mcp.sanitizer.advice import ADVICE
 from hawkeye_mcp.sanitizer.model import CHECKS, KINDS
-from hawkeye_mcp.sanitizer.run import Seen, _clean, _compare, _narrow, _outcome, _settings, _take, _unique
+from hawkeye_mcp.sanitizer.replies import Seen, clean, compare, narrow, outcome, take, unique
+from hawkeye_mcp.sanitizer.run import _settings
 
 SOURCE = "one\ntwo\nthree"
 
 
 def _taken(reply, settings=("static", "one_core"), tpu="v5e"):
     seen = Seen()
-    _take(reply, SOURCE, list(settings), seen, tpu)
+    take(reply, SOURCE, list(settings), seen, tpu)
     return seen
 
 
@@ -69,7 +70,7 @@ def test_a_flood_is_cut():
 
 
 def test_texts_are_one_line_without_control_characters():
-    assert _clean("a\x1b[31mb\n\tc\x00d") == "a [31mb c d"
+    assert clean("a\x1b[31mb\n\tc\x00d") == "a [31mb c d"
 
 
 def test_a_kernel_claims_no_check_of_a_setting_that_it_was_not_run_in():
@@ -84,16 +85,16 @@ def test_one_core_is_told_what_a_parallel_axis_does_there_today():
 
 def test_garbage_that_only_two_cores_bring_is_a_finding():
     seen = Seen(nan={"one_core": [0, 1], "two_cores": [5, 1]})
-    _compare(seen, "v5p")
+    compare(seen, "v5p")
     assert [finding.kind for finding in seen.findings] == ["parallel_carry"]
     same = Seen(nan={"one_core": [0, 1], "two_cores": [0, 1]})
-    _compare(same, "v5p")
+    compare(same, "v5p")
     assert same.findings == []
 
 
 def test_the_same_kind_on_the_same_line_is_told_once():
     reply = {"findings": [{"kind": "race", "line": line, "message": str(n)} for n, line in enumerate((3, 1, 3))]}
-    assert [(f.line, f.message) for f in _unique(_taken(reply).findings)] == [(1, "1"), (3, "0")]
+    assert [(f.line, f.message) for f in unique(_taken(reply).findings)] == [(1, "1"), (3, "0")]
 
 
 def test_only_one_check_leaves_its_own_findings_and_reasons():
@@ -103,7 +104,7 @@ def test_only_one_check_leaves_its_own_findings_and_reasons():
         "not_checked": [{"check": "seeds", "reason": "no parallel axis"}],
     }
     seen = _taken(reply)
-    _narrow(seen, "races")
+    narrow(seen, "races")
     assert [finding.kind for finding in seen.findings] == ["race"]
     assert (seen.checks, seen.not_checked) == (["races"], [])
 
@@ -116,9 +117,9 @@ def test_settings_by_chip_and_check():
 
 
 def test_nothing_that_ran_is_not_silence():
-    assert _outcome(Seen())[0] == "failed"
-    assert _outcome(Seen(checks=["static"]))[0] == "silent"
-    assert _outcome(Seen(checks=["static"], failed="no workload"))[0] == "failed"
+    assert outcome(Seen())[0] == "failed"
+    assert outcome(Seen(checks=["static"]))[0] == "silent"
+    assert outcome(Seen(checks=["static"], failed="no workload"))[0] == "failed"
 
 
 def test_a_text_says_what_it_runs_on():
