@@ -81,9 +81,10 @@ class TracedSize(BaseModel):
     """What a port is at one size, by its own account.
 
     cpu: exported program, base64. structure: see `structure`. source: emitted, "" where `not_emittable` says why not.
-    constants: arrays that the source takes after the arguments.
+    constants: arrays that the source takes after the arguments. arguments: what it was traced with, by us.
     """
 
+    arguments: list[tuple[list[int], str]]
     cpu: str
     structure: dict[str, Any]
     source: str
@@ -123,10 +124,10 @@ async def trace(
     if ended.killed:  # it says nothing of the port, which gets one more
         async with sandboxes.take(chip) as box:
             ended = await box.ask(request, chip)
-    return Traced(sizes=_replies(ended, list(sizes)), names=list(names), isolation=isolation.isolation())
+    return Traced(sizes=_replies(ended, sizes), names=list(names), isolation=isolation.isolation())
 
 
-def _replies(ended: Ended, sizes: list[Size]) -> dict[Size, TracedSize]:
+def _replies(ended: Ended, sizes: Mapping[Size, Sequence[Shaped]]) -> dict[Size, TracedSize]:
     if not ended.started:
         raise SandboxFailed(f"the sandbox did not get ready: {ended.why}. {ended.stderr_tail[-1000:]}")
     if ended.reply is None:
@@ -140,7 +141,7 @@ def _replies(ended: Ended, sizes: list[Size]) -> dict[Size, TracedSize]:
     answered = ended.reply.get("sizes")
     for size in sizes:
         _refuse(failures.get(size) if isinstance(failures, dict) else None, f" at {size} size")
-        found[size] = _size(answered.get(size) if isinstance(answered, dict) else None, size)
+        found[size] = _size(answered.get(size) if isinstance(answered, dict) else None, size, sizes[size])
     return found
 
 
@@ -154,7 +155,7 @@ def _refuse(failure: Any, where: str) -> None:
     raise PortRefused(f"{what}{where}: {_clean(failure.get('text'), 1500)}", fix, details)
 
 
-def _size(value: Any, size: Size) -> TracedSize:
+def _size(value: Any, size: Size, arguments: Sequence[Shaped]) -> TracedSize:
     fix = "Do not touch what traces the port; write plain JAX."
     try:
         reply = _Reply.model_validate(value)
@@ -167,6 +168,7 @@ def _size(value: Any, size: Size) -> TracedSize:
         if bool(source) == bool(reply.not_emittable):
             raise BadStructure("neither a source nor a reason against one")
         return TracedSize(
+            arguments=[(list(shape), dtype) for shape, dtype in arguments],
             cpu=reply.cpu,
             structure=structure,
             source=source.decode("ascii"),

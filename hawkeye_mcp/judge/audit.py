@@ -64,6 +64,11 @@ def audit(
     return Audit(ok=not problems, kernels=kernels, outside=outside, problems=problems)
 
 
+def plain(program: Program, inputs: Signature) -> list[str]:
+    """What keeps a program for the CPU that is no kernel from being run here."""
+    return _signature(program, "cpu", inputs) + _custom_calls(program, ALLOWED_ON_CPU)
+
+
 def _signature(program: Program, platform: str, inputs: Signature) -> list[str]:
     exported = program.exported
     found = []

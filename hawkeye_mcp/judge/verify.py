@@ -14,6 +14,7 @@ import numpy as np
 from hawkeye_mcp import artifact, workloads
 from hawkeye_mcp.judge import audit as auditing
 from hawkeye_mcp.judge import correctness
+from hawkeye_mcp.judge.port import HANDLERS as PORTS
 
 _programs: dict[str, artifact.Program] = {}
 
@@ -143,4 +144,5 @@ HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
     "check_workload": check_workload,
     "chip_facts": chip_facts,
     "warm": warm,
+    **PORTS,
 }
