@@ -14,15 +14,16 @@ import anyio
 
 from hawkeye_mcp.autotune import parameters
 from hawkeye_mcp.autotune.model import Autotuned, Looked
-from hawkeye_mcp.autotune.outcome import Evaluate, conclude
+from hawkeye_mcp.autotune.outcome import RESULT, Evaluate, conclude
 from hawkeye_mcp.autotune.proposals import Proposals
 from hawkeye_mcp.autotune.ranking import ranked, shown
 from hawkeye_mcp.autotune.request import Plan, Request
 from hawkeye_mcp.autotune.space import Point
-from hawkeye_mcp.autotune.store import Store, alone
+from hawkeye_mcp.autotune.store import Store, alone, writing
 from hawkeye_mcp.display import us
 from hawkeye_mcp.kernels import sha256
 from hawkeye_mcp.profile import Profile
+from hawkeye_mcp.state import write_atomically
 from hawkeye_mcp.workloads import Workload
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ async def search(
 
     Raises:
         NoParameter, BadSpace: there is nothing to search.
-        Busy: another search holds the folder.
+        Busy, Unwritable: the folder cannot be had.
     """
     began = time.monotonic()
     plan = request.planned()
@@ -84,13 +85,16 @@ async def search(
         store = Store(folder, request.workload.name, request.tpu, fingerprint)
         state = await _look_at_all(request, plan, judge, store, jobs, progress, began)
         found = await conclude(request, plan, state.looked, evaluate, store, progress)
-        return found.model_copy(
+        found = found.model_copy(
             update={
                 "stopped_by": state.stopped_by,
                 "from_store": state.from_store,
                 "took_s": round(time.monotonic() - began, 1),
             }
         )
+        with writing(folder):
+            write_atomically(folder / RESULT, found.model_dump_json(indent=2) + "\n")
+        return found
 
 
 async def _look_at_all(

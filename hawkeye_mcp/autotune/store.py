@@ -19,6 +19,10 @@ class Busy(RuntimeError):
     """Another search is at work in the folder."""
 
 
+class Unwritable(RuntimeError):
+    """The folder cannot be written to; what is there stays."""
+
+
 class _Line(Model):
     """fingerprint: what a verdict depends on besides the text, see pool.fingerprint."""
 
@@ -54,16 +58,32 @@ class Store:
         workload, tpu, fingerprint = self._subject
         line = _Line(workload=workload, tpu=tpu, fingerprint=fingerprint, looked=looked)
         data = line.model_dump_json().encode("utf-8", "replace") + b"\n"
-        handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        try:
-            size = os.fstat(handle).st_size
-            if size and os.pread(handle, 1, size - 1) != b"\n":
-                data = b"\n" + data  # a crash or a full disk cut the last line
-            while data:
-                data = data[os.write(handle, data) :]
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        with writing(self.folder):
+            _append(self._path, data)
+
+
+def _append(path: Path, data: bytes) -> None:
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    try:
+        size = os.fstat(handle).st_size
+        if size and os.pread(handle, 1, size - 1) != b"\n":
+            data = b"\n" + data  # a crash or a full disk cut the last line
+        while data:
+            data = data[os.write(handle, data) :]
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Raises Unwritable for what the file system refuses."""
+    try:
+        yield
+    except OSError as error:
+        raise Unwritable(
+            f"{error.filename or folder}: {error.strerror}. Make room or choose another folder; what was kept stays."
+        ) from error
 
 
 @contextmanager
@@ -72,9 +92,11 @@ def alone(folder: Path) -> Iterator[None]:
 
     Raises:
         Busy: another search holds it.
+        Unwritable: there can be no such folder.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
