@@ -23,7 +23,7 @@ LOOSE = 0.5
 
 def check(path: Path) -> Report:
     """Everything that is wrong with a job file, at once. Nothing that it names is run."""
-    return _examine(path)[0]
+    return _read(path)[0]
 
 
 def load(path: Path) -> Job:
@@ -32,19 +32,23 @@ def load(path: Path) -> Job:
     Raises:
         InvalidJob: it has errors, or names files that are not there.
     """
-    report, job = _examine(path)
+    report, job = _read(path)
     if job is None or not report.valid:
         raise InvalidJob(report)
     return job
 
 
-def _examine(path: Path) -> tuple[Report, Job | None]:
-    """The report on a job file, and the job, its paths absolute, unless it has errors."""
+def _read(path: Path) -> tuple[Report, Job | None]:
     try:
         raw = reading.read(path)
     except reading.UnreadableJob as error:
         problem = Problem(field="", message=f"{path}: {error.message}", fix=error.fix)
         return Report(job=str(path), valid=False, errors=(problem,)), None
+    return examine(raw, path)
+
+
+def examine(raw: dict[str, Any], path: Path) -> tuple[Report, Job | None]:
+    """The report on what a job file at `path` holds or would hold, and the job, its paths absolute, unless it has errors."""
     folder, job = path.absolute().parent, None
     single = {}
     try:
