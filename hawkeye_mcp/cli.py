@@ -12,7 +12,7 @@ import typer
 
 from hawkeye_mcp import __version__, clients, conditions
 from hawkeye_mcp.chips import DEFAULT_TPU
-from hawkeye_mcp.commands import figures, hosts, options, remote, running, sanitize, taxonomy, workloads
+from hawkeye_mcp.commands import figures, hosts, job, options, remote, running, sanitize, taxonomy, workloads
 
 if TYPE_CHECKING:
     from hawkeye_mcp.evaluation import Evaluation
@@ -28,6 +28,7 @@ app = typer.Typer(
 app.add_typer(workloads.app, name="workloads")
 app.add_typer(taxonomy.app, name="taxonomy")
 app.add_typer(hosts.app, name="hosts")
+app.add_typer(job.app, name="job")
 
 
 def _version(wanted: bool) -> None:
