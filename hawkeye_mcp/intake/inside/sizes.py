@@ -95,6 +95,7 @@ def captured(
             name: record.add(f"{size}/constants/{name}", array)
             for name, array in (written.constants if written else {}).items()
         },
+        constant_dtypes={name: array.dtype.name for name, array in (written.constants if written else {}).items()},
     )
 
 

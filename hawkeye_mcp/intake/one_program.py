@@ -1,0 +1,157 @@
+"""Programs of two sizes as one function, whose lengths come from its arguments' shapes.
+
+Emitted texts that differ in numbers alone are one text, in which each differing number is said by the lengths of the
+arguments: `B`, `B * S`, `H // 2`. A number that cannot be said so leaves two functions, and the shape of an argument
+chooses between them. What is written is true at the two sizes; nothing is claimed of others. Imports no jax.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hawkeye_mcp.workloads import Size
+
+_TOKEN = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\s+|.", re.DOTALL)
+_MOST_FACTOR, _MOST_STEP, _MOST_ADDED = 64, 4, 16
+
+
+class NotOne(ValueError):
+    """Nothing about the arguments tells the two programs apart."""
+
+
+@dataclass(frozen=True)
+class Length:
+    """A length that differs between the sizes. said: how the function gets it."""
+
+    name: str
+    full: int
+    check: int
+    said: str
+
+
+def merged(
+    texts: Mapping[Size, str],
+    shapes: Mapping[Size, Sequence[tuple[int, ...]]],
+    constants: Mapping[Size, Mapping[str, int]],
+) -> str:
+    """One function from those of both sizes, which have the same name.
+
+    shapes: of the arguments, at each size. constants: named numbers of the sizes, whose names lengths get where they fit.
+
+    Raises:
+        NotOne: the programs differ and the shapes do not.
+    """
+    if texts["full"] == texts["check"]:
+        return texts["full"]
+    found = lengths(texts["full"], shapes, constants)
+    together = _unified(texts["full"], texts["check"], found)
+    return together if together is not None else _chosen(texts, shapes)
+
+
+def lengths(
+    text: str, shapes: Mapping[Size, Sequence[tuple[int, ...]]], constants: Mapping[Size, Mapping[str, int]]
+) -> list[Length]:
+    """The lengths of the arguments that differ, each once."""
+    arguments = _arguments(text)
+    taken = {"jax", "jnp", "lax", "float", *re.findall(r"\w+", text)}
+    found: dict[tuple[int, int], Length] = {}
+    for argument, full, check in zip(arguments, shapes["full"], shapes["check"], strict=True):
+        for axis, pair in enumerate(zip(full, check, strict=True)):
+            if pair[0] != pair[1] and pair not in found:
+                name = named(pair, constants) or f"{argument}_{axis}"
+                while name in taken:
+                    name += "_"
+                taken.add(name)
+                found[pair] = Length(name, *pair, f"{argument}.shape[{axis}]")
+    return list(found.values())
+
+
+def named(pair: tuple[int, int], constants: Mapping[Size, Mapping[str, int]]) -> str | None:
+    """The constant that has this value at full size and that at the check size."""
+    for name, value in constants["full"].items():
+        if (value, constants["check"].get(name)) == pair:
+            return name
+    return None
+
+
+def _arguments(text: str) -> list[str]:
+    return [name.strip() for name in text[text.index("(") + 1 : text.index(")")].split(",") if name.strip()]
+
+
+def _unified(full: str, check: str, found: Sequence[Length]) -> str | None:
+    one, other = _TOKEN.findall(full), _TOKEN.findall(check)
+    if len(one) != len(other):
+        return None
+    said: list[str] = []
+    for mine, theirs in zip(one, other, strict=True):
+        if mine == theirs:
+            said.append(mine)
+            continue
+        expression = _expression(mine, theirs, found)
+        if expression is None:
+            return None
+        said.append(expression)
+    head, _, body = "".join(said).partition("\n")
+    used = [length for length in found if re.search(rf"\b{length.name}\b", body)]
+    return "\n".join([head, *(f"    {length.name} = {length.said}" for length in used), body])
+
+
+def _expression(mine: str, theirs: str, found: Sequence[Length]) -> str | None:
+    """Two differing tokens as one expression of the lengths; None if they are no whole numbers, or it is not found."""
+    try:
+        full, check = float(mine), float(theirs)
+    except ValueError:
+        return None
+    if not (full.is_integer() and check.is_integer()):
+        return None
+    told = next((text for text, value in _candidates(int(full), int(check), found) if value), None)
+    return f"float({told})" if told and not (mine.isdigit() and theirs.isdigit()) else told
+
+
+def _candidates(full: int, check: int, found: Sequence[Length]) -> Iterator[tuple[str, bool]]:
+    """Expressions, the simplest first, and whether they have these values at the two sizes."""
+    pair = (full, check)
+    for length in found:
+        yield length.name, (length.full, length.check) == pair
+    for length in found:
+        factor, left = divmod(full, length.full)
+        yield f"{factor} * {length.name}", not left and factor <= _MOST_FACTOR and factor * length.check == check
+        divisor, left = divmod(length.full, full) if full > 0 else (0, 1)
+        yield f"{length.name} // {divisor}", not left and length.check == divisor * check
+        added = full - length.full
+        sign = "+" if added > 0 else "-"
+        yield f"{length.name} {sign} {abs(added)}", abs(added) <= _MOST_ADDED and length.check + added == check
+    for count in (2, 3):
+        for several in itertools.combinations_with_replacement(found, count):
+            product = [1, 1]
+            for length in several:
+                product = [product[0] * length.full, product[1] * length.check]
+            name = " * ".join(length.name for length in several)
+            yield name, tuple(product) == pair
+            factor, left = divmod(full, product[0])
+            yield f"{factor} * {name}", not left and factor * product[1] == check
+    for length in found:
+        for step in range(2, _MOST_STEP + 1):
+            for added in range(-_MOST_ADDED, _MOST_ADDED + 1):
+                made = ((length.full + added) // step, (length.check + added) // step)
+                yield f"({length.name} {'+' if added >= 0 else '-'} {abs(added)}) // {step}", made == pair
+
+
+def _chosen(texts: Mapping[Size, str], shapes: Mapping[Size, Sequence[tuple[int, ...]]]) -> str:
+    """A function that holds that of each size."""
+    arguments = _arguments(texts["full"])
+    if arguments != _arguments(texts["check"]):
+        raise NotOne("the programs of the two sizes hold different arrays of their own")
+    both = zip(arguments, shapes["full"], shapes["check"], strict=True)
+    argument, shape = next(((name, full) for name, full, check in both if full != check), ("", ()))
+    if not argument:
+        raise NotOne("the programs differ and the shapes of their arguments do not")
+    given = ", ".join(arguments)
+    name = texts["full"][: texts["full"].index("(")]
+    parts = [f"{name}({given}):"]
+    for size in ("full", "check"):
+        inside = texts[size].replace(f"{name}(", f"def at_{size}_size(", 1).rstrip("\n")
+        parts += [f"    {line}" for line in inside.split("\n")]
+    parts.append(f"    return at_full_size({given}) if {argument}.shape == {shape} else at_check_size({given})\n")
+    return "\n".join(parts)
