@@ -48,7 +48,7 @@ MATTERS = 0.01  # share of the whole below which an operation's method is not wo
 # A whole that comes out this little below the hardware's floor is rounded up to it and no worse known for that.
 ROUNDING = 0.95
 # of jaxlib's reader, on programs that libtpu compiles
-_UNREADABLE = "hlo_instruction.cc"
+UNREADABLE = "hlo_instruction.cc"
 
 Method = Literal[
     "static_profile_extrapolated", "static_profile_sampled", "xla_estimate", "roofline_calibrated", "hbm_floor"
@@ -223,7 +223,7 @@ async def compiled(workload: Workload, tpu: str, at: dict[str, int], compilers: 
     try:
         return await compilers.call("compile_baseline", COMPILE_LIMIT_S, **request)
     except WorkerError as error:
-        if _UNREADABLE not in str(error):
+        if UNREADABLE not in str(error):
             raise
     worker = await Worker.start("compiler")
     try:

@@ -134,9 +134,36 @@ def compile_baseline(workload: str, tpu: str, at: dict[str, int], dump: bool = F
     dump: read the program from a file that libtpu writes; jaxlib cannot read all that libtpu compiles. Only in a
     process that has not loaded libtpu.
     """
+    from hawkeye_mcp.profiler import hlo, static_profile
+
+    text, _ = _baseline(workload, tpu, at, dump)
+    return {"ops": [dataclasses.asdict(op) for op in hlo.ops(text)], "peaks": static_profile.peaks(tpu)}
+
+
+def baseline_hlo(workload: str, tpu: str, dump: bool = False) -> dict[str, Any]:
+    """The optimised program of a workload's plain JAX at its full size as text, and the bytes of its memory: {"text",
+    "argument_bytes", "output_bytes", "temp_bytes"}; or {"compiler": the compiler's words} if it refuses.
+
+    dump: as for `compile_baseline`.
+    """
+    device(tpu)  # what fails here is no fault of the workload
+    try:
+        text, compiled = _baseline(workload, tpu, {}, dump)
+    except (jax.errors.JaxRuntimeError, MosaicError, ValueError, NotImplementedError, TypeError) as error:
+        return {"compiler": f"{error}"}
+    memory = compiled.memory_analysis()
+    return {
+        "text": text,
+        "argument_bytes": int(memory.argument_size_in_bytes),
+        "output_bytes": int(memory.output_size_in_bytes),
+        "temp_bytes": int(memory.temp_size_in_bytes),
+    }
+
+
+def _baseline(workload: str, tpu: str, at: dict[str, int], dump: bool) -> tuple[str, Any]:
+    """The optimised program as text, and compiled."""
     from hawkeye_mcp import workloads
     from hawkeye_mcp.judge.verify import module_of
-    from hawkeye_mcp.profiler import hlo, static_profile
 
     folder = Path(os.environ["TMPDIR"])
     if dump:
@@ -146,12 +173,10 @@ def compile_baseline(workload: str, tpu: str, at: dict[str, int], dump: bool = F
     shapes = jax.eval_shape(lambda: module.create_inputs(jax.random.key(0), dims))
     exported = export.export(jax.jit(module.workload), platforms=["tpu"])(*shapes)
     compiled = compile_exported(exported, tpu)
-    if dump:
-        (path,) = folder.glob("*jit_call*.after_optimizations.txt")
-        text = path.read_text(encoding="utf-8")
-    else:
-        text = compiled.as_text()
-    return {"ops": [dataclasses.asdict(op) for op in hlo.ops(text)], "peaks": static_profile.peaks(tpu)}
+    if not dump:
+        return compiled.as_text(), compiled
+    (path,) = folder.glob("*jit_call*.after_optimizations.txt")
+    return path.read_text(encoding="utf-8"), compiled
 
 
 def plan_xla_kernel(call: dict[str, Any], tpu: str) -> dict[str, Any]:
@@ -211,6 +236,7 @@ HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
     "profile_point": profile_point,
     "profile_around": profile_around,
     "compile_baseline": compile_baseline,
+    "baseline_hlo": baseline_hlo,
     "plan_xla_kernel": plan_xla_kernel,
     "profile_xla_kernel": profile_xla_kernel,
     "warm": warm,

@@ -129,6 +129,16 @@ def check_workload(workload: str, size: workloads.Size, memory_bytes: int) -> di
     return check(workload, size, memory_bytes)
 
 
+def workload_structure(workload: str, size: workloads.Size) -> dict[str, Any]:
+    """The structure of a workload's plain JAX at one size, and how many characters its jaxpr has as text."""
+    from hawkeye_mcp.intake.structure import structure
+
+    module, dims = module_of(workload), dict(workloads.find(workload).sizes[size])
+    shapes = jax.eval_shape(lambda: module.create_inputs(jax.random.key(0), dims))
+    closed = jax.make_jaxpr(module.workload)(*shapes)
+    return {"structure": structure(closed), "characters": len(str(closed))}
+
+
 def chip_facts(tpu: str) -> dict[str, Any]:
     """What jax and this package know of a chip; see taxonomy_check."""
     from hawkeye_mcp.taxonomy_check.facts import facts
@@ -142,6 +152,7 @@ HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
     "bind": bind,
     "public_inputs": public_inputs,
     "check_workload": check_workload,
+    "workload_structure": workload_structure,
     "chip_facts": chip_facts,
     "warm": warm,
     **PORTS,
