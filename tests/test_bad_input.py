@@ -17,11 +17,14 @@ import pytest
 
 from hawkeye_mcp import workloads
 from hawkeye_mcp.candidate.isolation import isolation
-from hawkeye_mcp.candidate.sandbox import Limits
+from hawkeye_mcp.candidate.sandbox import Limits, Sandbox
 from hawkeye_mcp.evaluation import Evaluation
 from hawkeye_mcp.judge import evaluate as judging
 from hawkeye_mcp.judge.evaluate import open_judge
 from hawkeye_mcp.judge.work import Work
+from hawkeye_mcp.sanitizer.model import Sanitized
+from hawkeye_mcp.sanitizer.run import Sanitizer
+from hawkeye_mcp.workloads import Workload
 
 HOSTILE = Path(__file__).parent / "hostile"
 GOOD = (Path(__file__).parent / "kernels" / "12p_RMSNorm.py").read_text()
@@ -123,13 +126,22 @@ needs_bubblewrap = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def submit() -> Iterator[Callable[..., Future[Evaluation]]]:
-    """Start an evaluation on the module's one judge: (source, workload name) -> its future Evaluation."""
+    """Start an evaluation on the module's one judge: (source, workload name) -> its future Evaluation.
+
+    No verdict depends on the sanitizer; where it is not the subject it is left out, for time.
+    """
+    sanitize = Sanitizer.beside
+
+    async def beside(self: Sanitizer, box: Sandbox, source: str, workload: Workload, tpu: str) -> Sanitized | None:
+        return await sanitize(self, box, source, workload, tpu) if source == _source("parallel_axis") else None
+
     with (
         pytest.MonkeyPatch.context() as patch,
         anyio.from_thread.start_blocking_portal() as portal,
         portal.wrap_async_context_manager(open_judge()) as judge,
     ):
         patch.setenv(SECRET, "seen")
+        patch.setattr(Sanitizer, "beside", beside)
         yield lambda source, name=NORM: portal.start_task_soon(judge.evaluate, source, workloads.load(name), "v5e")
 
 
@@ -177,6 +189,16 @@ def test_what_ends_before_it_is_run_is_told_apart(submit, cases):
     for case, found in zip(cases, started, strict=True):
         _check(case, found.result())
     assert declaration.read_bytes() == before
+
+
+def test_what_no_verdict_sees_is_named_by_the_sanitizer(judge_it):
+    found = judge_it(_source("parallel_axis"), GEMM)
+    assert found.status == "correct", found.message
+    assert [(finding.kind, finding.line) for finding in found.sanitized.findings] == [
+        ("parallel_carry", 19),
+        ("parallel_carry", 37),
+    ]
+    assert "races" in found.sanitized.checks
 
 
 def test_neither_clock_nor_environment_nor_an_authors_estimate_changes_the_time(submit):

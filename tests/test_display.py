@@ -4,7 +4,7 @@ import profiles
 from rich.console import Console
 
 from hawkeye_mcp import display
-from hawkeye_mcp.evaluation import Timing
+from hawkeye_mcp.evaluation import Correctness, OutputError, Timing
 from hawkeye_mcp.taxonomy import Cell
 
 
@@ -57,6 +57,15 @@ def test_a_speedup_that_may_be_none_is_called_indistinguishable():
         speedup=1.01, speedup_interval=(0.9, 1.1), indistinguishable=True
     )
     assert "indistinguishable" not in shown(speedup_interval=(1.4, 2.7))
+
+
+def test_a_value_that_is_not_finite_is_told_in_words():
+    error = OutputError(
+        index=0, shape=[8], dtype="float32", error_e=None, error_r=None, max_abs_error=None, max_rel_error=None,
+        failing_fraction=None, nonfinite=3, worst_index=[1], expected=0.25, actual=None,
+    )  # fmt: skip
+    found = Correctness(ok=False, size="check", seeds=1, gate="E <= 0.01", outputs=[error])
+    assert "3 not finite; worst at [1]: a value that is not finite for 0.25" in display._correctness(found)
 
 
 def test_an_operation_has_both_terms_and_takes_the_larger():
