@@ -12,7 +12,20 @@ import typer
 
 from hawkeye_mcp import __version__, clients, conditions
 from hawkeye_mcp.chips import DEFAULT_TPU
-from hawkeye_mcp.commands import figures, hosts, job, options, remote, running, sanitize, taxonomy, workloads
+from hawkeye_mcp.commands import (
+    autotune,
+    figures,
+    hosts,
+    ideas,
+    job,
+    options,
+    remote,
+    running,
+    runs,
+    sanitize,
+    taxonomy,
+    workloads,
+)
 
 if TYPE_CHECKING:
     from hawkeye_mcp.evaluation import Evaluation
@@ -29,6 +42,8 @@ app.add_typer(workloads.app, name="workloads")
 app.add_typer(taxonomy.app, name="taxonomy")
 app.add_typer(hosts.app, name="hosts")
 app.add_typer(job.app, name="job")
+app.add_typer(runs.app, name="runs")
+app.add_typer(ideas.app, name="ideas")
 
 
 def _version(wanted: bool) -> None:
@@ -55,6 +70,7 @@ def evaluate(
     kernel: options.KernelOption,
     tpu: options.TpuOption = DEFAULT_TPU,
     host: remote.HostOption = None,
+    run: runs.RunOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Judge one kernel file: correct, and how fast?
@@ -65,6 +81,7 @@ def evaluate(
     from hawkeye_mcp.workloads import find
 
     subject = find(workload)
+    kept_in = runs.of_subject(run, subject, tpu)
 
     async def judge(progress: Callable[[str], None]) -> "Evaluation":
         from hawkeye_mcp.judge.evaluate import open_judge
@@ -78,6 +95,7 @@ def evaluate(
         (found,) = remote.judged(host, subject, tpu, [kernel], there, as_json=as_json)
     else:
         found = running.judged(judge)
+    runs.keep(kept_in, subject, kernel, found)
     if as_json:
         typer.echo(found.model_dump_json(indent=2))
     else:
@@ -104,6 +122,7 @@ def profile(
         ),
     ] = None,
     host: remote.HostOption = None,
+    run: runs.RunOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """See where a kernel's predicted time goes.
@@ -117,6 +136,7 @@ def profile(
     from hawkeye_mcp.workloads import find
 
     subject = find(workload)
+    kept_in = runs.of_subject(run, subject, tpu)
     sources = [kernel] if compare is None else [kernel, compare]
 
     async def judge(progress: Callable[[str], None]) -> "list[Profile]":
@@ -131,6 +151,8 @@ def profile(
         found = remote.judged(host, subject, tpu, sources, there, as_json=as_json)
     else:
         found = running.judged(judge)
+    for source, one in zip(sources, found, strict=True):
+        runs.keep(kept_in, subject, source, one)
     this, *others = found
     shown = comparison.compare(this, *others) if others else None
     if as_json:
@@ -212,7 +234,7 @@ def install(
     typer.echo(f"  {clients.command(client, tpu=tpu, condition=condition)}")
 
 
-for _command in (sanitize.sanitize, figures.baselines, figures.fidelity, figures.accuracy):
+for _command in (autotune.autotune, sanitize.sanitize, figures.baselines, figures.fidelity, figures.accuracy):
     app.command()(_command)
 
 

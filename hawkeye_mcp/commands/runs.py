@@ -9,12 +9,20 @@ import typer
 from hawkeye_mcp.commands import options, running
 
 if TYPE_CHECKING:
+    from hawkeye_mcp.evaluation import Evaluation
+    from hawkeye_mcp.profile import Profile
     from hawkeye_mcp.runs.model import Best, State
     from hawkeye_mcp.runs.store import Run
+    from hawkeye_mcp.workloads import Workload
 
 app = typer.Typer(no_args_is_help=True, help="Keep everything that is tried on one workload for one chip.")
 
 FolderArgument = Annotated[Path, typer.Argument(metavar="FOLDER", file_okay=False, help="The run's folder.")]
+
+RunOption = Annotated[
+    Path | None,
+    typer.Option("--run", metavar="FOLDER", file_okay=False, help="Keep the verdict in this run (hawkeye runs new)."),
+]
 
 
 def find(folder: Path) -> "Run":
@@ -36,6 +44,40 @@ def read(folder: Path) -> "State":
     except (store.RunError, OSError) as error:
         typer.echo(f"The run could not be read: {error}", err=True)
         raise typer.Exit(running.EXIT_HARNESS) from None
+
+
+def of_subject(folder: Path | None, workload: "Workload", tpu: str) -> "Run | None":
+    """The run of --run; one of another workload or chip is wrong usage."""
+    if folder is None:
+        return None
+    state = read(folder)
+    if (state.workload, state.tpu) != (workload.name, tpu):
+        raise typer.BadParameter(
+            f"{state.folder} is a run of {state.workload} on {state.tpu}, not of {workload.name} on {tpu}.",
+            param_hint="--run",
+        )
+    return find(folder)
+
+
+def keep(run: "Run | None", workload: "Workload", kernel: str, outcome: "Evaluation | Profile") -> None:
+    """Keep a verdict in the run of --run; one that cannot be kept is said on stderr, and is the user's all the same."""
+    if run is None:
+        return
+    from hawkeye_mcp import pool
+    from hawkeye_mcp.evaluation import Evaluation
+    from hawkeye_mcp.runs import store
+    from hawkeye_mcp.versions import versions
+
+    mark = pool.fingerprint(workload)
+    if outcome.versions != versions():  # another host's judge said it
+        mark = f"{mark} {outcome.versions.model_dump_json()}"
+    try:
+        if isinstance(outcome, Evaluation):
+            store.record_evaluation(run, kernel, outcome, mark)
+        else:
+            store.record_profile(run, kernel, outcome, mark)
+    except (store.RunError, OSError) as error:
+        typer.echo(f"The verdict was not kept in {run.folder}: {error}", err=True)
 
 
 @app.command("new")
