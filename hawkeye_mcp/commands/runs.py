@@ -108,6 +108,8 @@ def new_run(
 @app.command("show")
 def show_run(folder: FolderArgument, as_json: options.JsonOption = False) -> None:
     """Show how a run stands; state.json is mended if it does not say what the events say."""
+    from hawkeye_mcp.display import us
+
     state = read(folder)
     if as_json:
         typer.echo(state.model_dump_json(indent=2))
@@ -121,11 +123,8 @@ def show_run(folder: FolderArgument, as_json: options.JsonOption = False) -> Non
         f"Evaluations: {len(state.evaluations)}{f' ({counted})' if counted else ''}; profiles: {len(state.profiles)}"
     )
     for result in state.evaluations:
-        time = (
-            f"{'>= ' if result.lower_bound else ''}{result.candidate_us:.4g} us {result.source}"
-            if result.candidate_us
-            else ""
-        )
+        bound = ">= " if result.lower_bound else ""
+        time = f"{bound}{us(result.candidate_us)} us {result.source}" if result.candidate_us else ""
         typer.echo(f"  {result.id}  {result.status:<13} {time:<24} {'improved' if result.improved else ''}".rstrip())
     for idea in state.ideas:
         typer.echo(f"{idea.id}: {idea.status}: {idea.claim}")
@@ -134,11 +133,13 @@ def show_run(folder: FolderArgument, as_json: options.JsonOption = False) -> Non
 
 
 def _best(best: "Best | None") -> str:
+    from hawkeye_mcp.display import us
+
     if best is None:
         return "none"
     bound = ">= " if best.lower_bound else ""
     speedup = f", speedup {best.speedup:.4g}" if best.speedup is not None else ""
-    return f"{bound}{best.candidate_us:.4g} us{speedup} ({best.kernel_path})"
+    return f"{bound}{us(best.candidate_us)} us{speedup} ({best.kernel_path})"
 
 
 @app.command("list")
@@ -159,6 +160,8 @@ def list_runs(
         )
         return
     from rich.table import Table
+
+    from hawkeye_mcp.display import us
 
     table = Table(box=None, pad_edge=False)
     for name in ("folder", "workload", "tpu", "evaluations", "correct", "predicted us", "measured us"):

@@ -126,7 +126,7 @@ def _distance(figures: Advice, best: Best, unknown: str) -> str:
     ceiling = figures.ceiling
     if ceiling is None:
         return f"How far the best is from its ceiling is not known: {unknown}"
-    name = f"the {ceiling.unit} ceiling of {ceiling.us:.4g} us ({ceiling.source})"
+    name = f"the {ceiling.unit} ceiling of {_us(ceiling.us)} us ({ceiling.source})"
     if best.lower_bound:
         return f"The best {figures.best_source} time is only a lower bound, so it is not set against {name}."
     if figures.distance is None:
@@ -137,7 +137,7 @@ def _distance(figures: Advice, best: Best, unknown: str) -> str:
     if figures.distance < 1 / CLOSE:
         verdict = "so that ceiling does not hold for it, and how much is left to gain is not known"
     return (
-        f"The best {figures.best_source} time, {best.candidate_us:.4g} us (evaluation {best.evaluation_id}), is "
+        f"The best {figures.best_source} time, {_us(best.candidate_us)} us (evaluation {best.evaluation_id}), is "
         f"{figures.distance:.3g} times {name}{spread}: {verdict}."
     )
 
@@ -217,6 +217,10 @@ def _peaks(tpu: str) -> dict[str, float]:
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration):
         return {}
+
+
+def _us(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:,.0f}" if value >= 1e4 else f"{value:.4g}"
 
 
 def _figure(value: float) -> float:

@@ -43,7 +43,7 @@ def test_a_run_is_shown(folder):
     assert found["best_predicted"]["evaluation_id"] == "fast"
     assert (found["schema"], found["best_measured"]) == ("hawkeye.run/1", None)
     text = good("runs", "show", folder)
-    assert "Best predicted: 4e+05 us, speedup 0.00025" in text
+    assert "Best predicted: 400,000 us, speedup 0.00025" in text
     assert "Evaluations: 3 (2 correct, 1 incorrect)" in text
     assert hawkeye("runs", "show", folder.parent).exit_code == 2
 
@@ -58,7 +58,7 @@ def test_runs_are_listed(folder, tmp_path):
 def test_advice_is_told(folder):
     found = json.loads(good("runs", "advice", folder, "--json"))
     assert (found["advice"], found["best_us"], found["null_results"]) == ("continue", 400000.0, None)
-    assert good("runs", "advice", folder).startswith("Advice: continue\n- The best predicted time, 4e+05 us")
+    assert good("runs", "advice", folder).startswith("Advice: continue\n- The best predicted time, 400,000 us")
 
 
 def test_an_idea_from_proposal_to_verdict(folder):
