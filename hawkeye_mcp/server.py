@@ -82,6 +82,7 @@ class _Extra:
 _EXTRA: dict[str, _Extra] = {
     "ideas": _Extra("run", "ideas"),
     "run_state": _Extra("run", "run_state"),
+    "autotune": _Extra("run", "autotune"),
 }
 
 

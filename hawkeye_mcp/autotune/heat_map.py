@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Kind = Literal["timed", "estimated", "refused", "failed", "unseen"]
 
 _DPI = 100
-_CELL_IN, _LEFT_IN, _ABOVE_IN, _BELOW_IN, _RIGHT_IN, _LEAST_WIDE_IN = (1.15, 0.55), 1.5, 1.15, 1.75, 0.3, 8.4  # inches
+_CELL_IN, _LEFT_IN, _ABOVE_IN, _BELOW_IN, _RIGHT_IN, _LEAST_WIDE_IN = (1.15, 0.55), 1.5, 0.95, 1.95, 0.3, 8.4  # inches
 _MAP = "YlGnBu"  # ordered by lightness, which the colour-blind see too
 _DARK = 0.55  # of the colour scale: from there on black is hard to read
 _SMALL, _PLAIN, _LARGE = 9, 11, 14  # points

@@ -1,19 +1,18 @@
 """How a search looks on a terminal."""
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
-from hawkeye_mcp.autotune.ranking import shown
+from hawkeye_mcp.autotune.refusals import refusals
 from hawkeye_mcp.display import interval, line, plain, table, us, versions
 
 if TYPE_CHECKING:
     from hawkeye_mcp.autotune.model import Autotuned, Looked
 
 _SHOWN = 16  # points
-_SHOWN_WORDS = 4  # different refusals
+_SHOWN_WAYS = 4  # to be refused
 _COLOUR = {"better": "bold green", "indistinguishable": "bold yellow", "best_already": "bold yellow"}
 
 
@@ -81,26 +80,10 @@ def _mark(found: "Autotuned", each: "Looked") -> str:
 
 
 def _refused(found: "Autotuned", console: Console) -> None:
-    """Each way to be refused once, with the first point it met; the words are the compiler's or the judge's own."""
-    without = [each for each in found.looked_at if not each.rung]
-    seen: dict[str, Looked] = {}
-    often = Counter[str]()
-    for each in without:
-        words = _gist(each)
-        often[words] += 1
-        seen.setdefault(words, each)
-    for words, number in often.most_common(_SHOWN_WORDS):
-        first = seen[words]
-        many = f"{number} points" if number > 1 else "1 point"
-        console.print(plain(f"{many} {first.status}, for example {shown(first.parameters)}:"), soft_wrap=True)
-        console.print(plain(f"  {words}"), soft_wrap=True)
-    if len(often) > _SHOWN_WORDS:
-        console.print(f"and {len(often) - _SHOWN_WORDS} other ways (--json has all)")
-    if often:
+    ways = refusals(found.looked_at)
+    for refusal in ways[:_SHOWN_WAYS]:
+        console.print(plain(str(refusal)), soft_wrap=True)
+    if len(ways) > _SHOWN_WAYS:
+        console.print(f"and {len(ways) - _SHOWN_WAYS} other ways (--json has all)")
+    if ways:
         console.print()
-
-
-def _gist(each: "Looked") -> str:
-    """The first lines of what was said, which for one cause are the same at every point but for sizes."""
-    lines = [text.strip() for text in (each.compiler_message or each.message).splitlines() if text.strip()]
-    return " ".join(lines[:2])[:300]

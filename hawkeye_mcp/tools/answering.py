@@ -14,7 +14,7 @@ from hawkeye_mcp.evaluation import Evaluation
 from hawkeye_mcp.jobs import Job, UnknownJob
 from hawkeye_mcp.profile import Profile
 from hawkeye_mcp.submissions import App
-from hawkeye_mcp.tools import profile_report, reports, sanitize_report
+from hawkeye_mcp.tools import autotune_report, profile_report, reports, sanitize_report
 
 DEFAULT_WAIT_S = 45.0
 # Many clients give a call 60 s, and progress does not extend that.
@@ -102,6 +102,8 @@ def report(app: App, job: Job[Evaluation | Profile]) -> reports.Report:
     condition = app.settings.condition
     if job.kind == "sanitize":
         return cast("reports.Report", sanitize_report.of_job(job, _unfinished(job)))
+    if job.kind == "autotune":
+        return cast("reports.Report", autotune_report.of_job(job, _unfinished(job), app.evaluations_left()))
     if isinstance(job.result, Evaluation):
         return reports.of_evaluation(
             job.result, condition, job_id=job.id, cached=False, evaluations_left=app.evaluations_left()
