@@ -195,7 +195,7 @@ def _parsed(model: type[Result], whole: Any, link: Link, order: Order) -> Result
             "stranger",
             f"its answer has another form than this version reads ({where}: {first['msg']}); update the older one",
         ) from None
-    names = ", ".join(dict.fromkeys(".".join(part for part in place if isinstance(part, str)) for place in unknown))
+    names = ", ".join(sorted({".".join(part for part in place if isinstance(part, str)) for place in unknown}))
     order.tell(f"{link.name} also told what this version does not know, and what is left out here: {names}")
     return parsed
 

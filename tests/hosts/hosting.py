@@ -51,13 +51,11 @@ async def served(folder: Path, tokens: dict[str, str] | None = None, **changed: 
     listening = http_transport.listen("127.0.0.1", 0, guarded=guarded)
     here = Served(listening.getsockname()[1], FakeJudge())
     server = build_server(settings(folder, **changed), here.judge.open, on_opened=here.opened.append, tokens=tokens)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(partial(http_transport.serve, server, listening, here.opened, guarded=guarded))
-        try:
+    with listening:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(http_transport.serve, server, listening, here.opened, guarded=guarded))
             yield here
-        finally:
             tasks.cancel_scope.cancel()
-            listening.close()
 
 
 @dataclass
@@ -74,36 +72,41 @@ class Way:
 
 @asynccontextmanager
 async def way_to(port: int) -> AsyncIterator[Way]:
-    stopped = anyio.Event()
+    stopped, open_scope = anyio.Event(), anyio.CancelScope()
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+
+    async def copy(one: SocketStream, other: SocketStream) -> None:
+        try:
+            async for data in one:
+                if stopped.is_set():
+                    await anyio.sleep_forever()
+                await other.send(data)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            pass
+        finally:
+            await anyio.aclose_forcefully(other)
+
+    async def connect(near: SocketStream) -> None:
+        async with near, await anyio.connect_tcp("127.0.0.1", port) as far, anyio.create_task_group() as both:
+            both.start_soon(copy, near, far)
+            both.start_soon(copy, far, near)
+
+    async def serve() -> None:
+        # Cut, it drops every connection and refuses new ones.
+        with open_scope:
+            async with listener:
+                await listener.serve(connect)
+
     async with anyio.create_task_group() as tasks:
-        # A connection that is cut is closed at once, and so is the listener: new ones are refused.
-        listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
-
-        async def copy(one: SocketStream, other: SocketStream) -> None:
-            try:
-                async for data in one:
-                    if stopped.is_set():
-                        await anyio.sleep_forever()
-                    await other.send(data)
-            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                pass
-            finally:
-                await anyio.aclose_forcefully(other)
-
-        async def connect(near: SocketStream) -> None:
-            async with near, await anyio.connect_tcp("127.0.0.1", port) as far, anyio.create_task_group() as both:
-                both.start_soon(copy, near, far)
-                both.start_soon(copy, far, near)
-
-        tasks.start_soon(listener.serve, connect)
-        yield Way(listener.extra(anyio.abc.SocketAttribute.local_port), cut=tasks.cancel_scope.cancel, stop=stopped.set)
+        tasks.start_soon(serve)
+        at = listener.extra(anyio.abc.SocketAttribute.local_port)
+        yield Way(at, cut=open_scope.cancel, stop=stopped.set)
         tasks.cancel_scope.cancel()
 
 
-def order(kernel: str, told: list[str] | None = None, stages: list[str] | None = None, **fields: Any) -> Order:
-    progress = stages.append if stages is not None else lambda stage: None
+def order(kernel: str, told: list[str] | None = None, **fields: Any) -> Order:
     tell = told.append if told is not None else lambda line: None
-    return Order(kernel, "8p_GEMM", "v5e", progress, tell, **fields)
+    return Order(kernel, "8p_GEMM", "v5e", tell=tell, **fields)
 
 
 SSH = f"""#!{sys.executable}
