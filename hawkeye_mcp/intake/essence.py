@@ -6,7 +6,7 @@ Two values with one key are the same computation of the same arguments, but for 
   a reduction or contraction over another axis has another key, whatever the array's layout is;
 - where a broadcast is done: before an elementwise operation or after it;
 - the order and grouping of the terms of a sum and of the factors of a product in one dtype (rounding only), with
-  a - b as a + (-b), square and small integer powers as products; factors of one;
+  a - b as a + (-b), square, integer_pow and pow with an exponent of 2 to 4 as products; factors of one;
 - a / sqrt(b) and 1 / sqrt(b) as products with rsqrt(b): both are within two roundings of the true value and have the
   same NaN and infinities;
 - division by a power of two as multiplication by its reciprocal: the same bits. By no other constant;
@@ -204,9 +204,9 @@ class _Reading:
             return full
         if op == "square":
             return full * 2
-        power = node.params.get("y")
-        if op == "integer_pow" and isinstance(power, int) and 2 <= power <= _LARGEST_POWER:
-            return full * power
+        power = full[1].constant if op == "pow" else node.params.get("y") if op == "integer_pow" else None
+        if power in range(2, _LARGEST_POWER + 1):
+            return full[:1] * int(power)
         if op == "div" and dtype[0] in "fb":
             above, below = full
             if below.root:

@@ -15,7 +15,7 @@ from hawkeye_mcp.intake import values
 from hawkeye_mcp.intake.capture import Capture
 from hawkeye_mcp.intake.compare_structure import compare
 from hawkeye_mcp.intake.graph import Graph, read
-from hawkeye_mcp.intake.trace_port import Traced, TracedSize
+from hawkeye_mcp.intake.trace_port import PortRefused, Traced, TracedSize
 from hawkeye_mcp.intake.values import OutputAgreement
 from hawkeye_mcp.judge.workers import WorkerDied, WorkerPool, WorkerTimeout
 from hawkeye_mcp.workloads import Size
@@ -96,8 +96,10 @@ async def verify(
         return _ended(found, "refused", [f"Its results agree, but it cannot be written down: {check.not_emittable}"])
     if not all(one["ok"] for one in reply["emitted"]["outputs"]):
         return _ended(found, "refused", ["Its exported program and its emitted source are different computations."])
-    if problems := await _retrace(found, traced, verifiers):
-        return _ended(found, "refused", problems)
+    try:
+        found.structures = await structures(traced, verifiers)
+    except PortRefused as error:
+        return _ended(found, "refused", [error.message])
     found.notes, problems = _ignored(capture, found, reply["constant"])
     return _ended(found, "differs" if problems else "agrees", problems)
 
@@ -115,18 +117,24 @@ def _ended(found: Verified, status: Status, problems: list[str]) -> Verified:
     return found
 
 
-async def _retrace(found: Verified, traced: Traced, verifiers: WorkerPool) -> list[str]:
-    """Fill in the structures; what is wrong with them."""
+async def structures(traced: Traced, verifiers: WorkerPool) -> dict[Size, dict[str, Any]]:
+    """The structure of the emitted source at each size, taken down in a trusted process.
+
+    Raises:
+        PortRefused: it cannot be, or is not what the port's process says it is. WorkerError, WorkerUnavailable.
+    """
+    found: dict[Size, dict[str, Any]] = {}
+    fix = _NEXT["refused"]
     for size, one in traced.sizes.items():
         if one.not_emittable:
-            return [f"At {size} size it cannot be written down: {one.not_emittable}"]
+            raise PortRefused(f"At {size} size it cannot be written down: {one.not_emittable}", fix)
         reply = await _structure(one, verifiers)
         if "refused" in reply:
-            return [f"The source emitted at {size} size is not traced: {reply['refused']}"]
-        found.structures[size] = reply["structure"]
+            raise PortRefused(f"The source emitted at {size} size is not traced: {reply['refused']}", fix)
+        found[size] = reply["structure"]
         if compare(reply["structure"], one.structure).verdict == "divergent":
-            return [f"What the port's process says of its structure at {size} size is not that of its program."]
-    return []
+            raise PortRefused(f"What the port's process says of its structure at {size} size is not so.", fix)
+    return found
 
 
 async def _structure(one: TracedSize, verifiers: WorkerPool) -> dict[str, Any]:

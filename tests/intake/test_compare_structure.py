@@ -73,6 +73,7 @@ def test_a_custom_jvp_and_a_custom_vjp_are_looked_into():
         pytest.param(lambda x, w: (x * w) * 3.0, lambda x, w: x * (w * 3.0), (X, ROW), id="factors"),
         pytest.param(lambda x, w: x - w + 2.0, lambda x, w: (2.0 + x) - w, (X, ROW), id="terms"),
         pytest.param(lambda x: x**3, lambda x: x * x * x, (X,), id="power"),
+        pytest.param(lambda x: lax.pow(x, 2.0), jnp.square, (X,), id="power of a float"),
         pytest.param(
             lambda x: jax.nn.softmax(x, axis=-1),
             lambda x: (lambda e: e / e.sum(1, keepdims=True))(jnp.exp(x - x.max(1, keepdims=True))),
@@ -173,6 +174,7 @@ def attention(x, w, axis=-1, values=lambda v: v):
         pytest.param(
             attention, lambda x, w: attention(x, w, 0), (ATTENTION,) * 2, ["- reduce_max", "+ reduce_max"], id="softmax"
         ),
+        pytest.param(lambda x: lax.pow(x, 0.5), jnp.sqrt, (X,), ["- pow", "+ sqrt"], id="a root of -0"),
         pytest.param(lambda x: x / 3.0, lambda x: x * (1 / 3.0), (X,), ["- div(", "+ mul("], id="a rounded reciprocal"),
         pytest.param(
             lambda x: jnp.sum(x, axis=1, dtype=jnp.float32).astype(jnp.bfloat16),
