@@ -8,7 +8,7 @@ import json
 import math
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from hawkeye_mcp.workloads import Size, Tolerance
 
 SIZES: tuple[Size, ...] = ("full", "check")
 ARRAYS = "workload.npz"  # pool.fingerprint covers workload.*
+_COUNTED = "products and elementwise operations of the traced program"
 _HEADER = '''\
 """Written by `hawkeye job import` from a traced program; agents see all of it but create_inputs and oracle."""
 
@@ -239,7 +240,7 @@ def declared(
     outputs = [Declared(o.name + "_" * (o.name in taken), o.full, o.check, o.dtype) for o in outputs]
     source = Path(job.input.path).name if job.input.path else "a specification"
     made = {"torchax": "by torchax", "golden": "from a port", "jax": "from JAX"}[capture.route]
-    what = "products and elementwise operations of the traced program" if flops else "unknown: a loop's length is not"
+    what = _COUNTED if flops else "unknown: how often a loop runs is not"
     return Declaration(
         summary=job.description.strip().split("\n")[0] or f"{job.name}, as {source} computes it.",
         source=f"{source} (sha256 {capture.source_sha256}), imported {made}; it is in source/ beside this file",
@@ -252,6 +253,11 @@ def declared(
         tolerance=tolerance,
         approval=job.needs_approval,
     )
+
+
+def with_flops(declared_: Declaration, flops: float) -> Declaration:
+    """The same with operations that were counted in the written program."""
+    return replace(declared_, flops=flops, flops_what=_COUNTED)
 
 
 def _what(argument: Argument, _: Any) -> str:

@@ -139,6 +139,13 @@ def workload_structure(workload: str, size: workloads.Size) -> dict[str, Any]:
     return {"structure": structure(closed), "characters": len(str(closed))}
 
 
+def of_import(step: str, **given: Any) -> dict[str, Any]:
+    """A workload that was just written, against what it was made from; see imported."""
+    from hawkeye_mcp.judge.imported import HANDLERS as STEPS
+
+    return STEPS[step](**given)
+
+
 def chip_facts(tpu: str) -> dict[str, Any]:
     """What jax and this package know of a chip; see taxonomy_check."""
     from hawkeye_mcp.taxonomy_check.facts import facts
@@ -154,6 +161,7 @@ HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
     "check_workload": check_workload,
     "workload_structure": workload_structure,
     "chip_facts": chip_facts,
+    "of_import": of_import,
     "warm": warm,
     **PORTS,
 }
