@@ -167,9 +167,7 @@ def list_runs(
     for name in ("folder", "workload", "tpu", "evaluations", "correct", "predicted us", "measured us"):
         table.add_column(name, justify="left" if name in ("folder", "workload", "tpu") else "right")
     for run in found:
-        times = (
-            f"{run[key]:.4g}" if run[key] is not None else "-" for key in ("best_predicted_us", "best_measured_us")
-        )
+        times = (us(run[key]) if run[key] is not None else "-" for key in ("best_predicted_us", "best_measured_us"))
         table.add_row(
             Path(run["folder"]).name, run["workload"], run["tpu"], str(run["evaluations"]), str(run["correct"]), *times
         )
