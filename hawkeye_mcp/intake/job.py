@@ -7,7 +7,7 @@ written here and nowhere else. What fields contradict each other is in `rules`, 
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, field_validator
 
 from hawkeye_mcp import workloads
 from hawkeye_mcp.chips import DEFAULT_TPU, TPUS
@@ -26,8 +26,15 @@ _LARGEST = 2**63 - 1  # what an integer of the compiler can hold
 Identifier = Annotated[str, Field(pattern=_IDENTIFIER, max_length=100)]
 FilePath = Annotated[str, Field(min_length=1, max_length=4000)]
 Text = Annotated[str, Field(max_length=100_000)]
-Integer = Annotated[int, Field(ge=-_LARGEST, le=_LARGEST)]
-Number = bool | Integer | float
+
+
+def _fits(number: bool | int | float) -> bool | int | float:
+    if isinstance(number, int) and abs(number) > _LARGEST:
+        raise ValueError("an integer must fit into 64 bits")
+    return number
+
+
+Number = Annotated[bool | int | float, AfterValidator(_fits)]
 Length = Annotated[int, Field(ge=1, le=_LARGEST)]
 
 

@@ -1,16 +1,20 @@
 """What an import will do, told before anything runs."""
 
 import importlib.util
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from hawkeye_mcp.intake import signature
 from hawkeye_mcp.intake.job import Job
 
-HERE = "this process"
-OWN = "a process of its own, with its memory and time limited, without the network where bubblewrap works"
-SANDBOX = "the judge's sandbox, which only data leaves"
-WORKER = "a worker of the judge"
+Place = Literal["here", "capture", "sandbox", "worker"]
+PLACES: dict[Place, str] = {
+    "here": "this process, which runs nobody's Python",
+    "capture": "a process for your program, limited in memory and time, and without the network where bubblewrap works",
+    "sandbox": "the judge's sandbox, which only data leaves",
+    "worker": "a worker of the judge, which runs what is written here and nobody's Python",
+}
 
 
 class _Part(BaseModel):
@@ -22,7 +26,7 @@ class Phase(_Part):
 
     name: str
     does: str
-    where: str = Field(description="What kind of process does it.")
+    where: Place = Field(description="What kind of process does it: `places` says more.")
     gate: str | None = Field(None, description="What must hold for the import to go on. Null: nothing is decided here.")
 
 
@@ -31,6 +35,7 @@ class Plan(_Part):
 
     workload: str
     tpu: str
+    places: dict[Place, str] = PLACES
     oracle: str = Field(description="What right results are.")
     phases: tuple[Phase, ...]
     writes: tuple[str, ...] = Field(
@@ -74,28 +79,28 @@ def _phases(job: Job) -> list[Phase]:
     phases = []
     if job.needs_approval:
         made = "its formula" if job.made_from is None else job.made_from
-        phases.append(Phase(name="baseline", does=f"makes a JAX source of {made} and its tensors.", where=HERE))
+        phases.append(Phase(name="baseline", does=f"makes a JAX source of {made} and its tensors.", where="here"))
     phases.append(_capture(job))
     if kind == "pytorch" and port:
         allowed = f"|difference| <= {job.correctness.atol:g} + {job.correctness.rtol:g} * |result|"
         phases += [
-            Phase(name="trace_port", does=f"traces {job.conversion.port} at both sizes.", where=SANDBOX,
+            Phase(name="trace_port", does=f"traces {job.conversion.port} at both sizes.", where="sandbox",
                   gate="it is traced, with the signature of the program"),
-            Phase(name="verify_port", does="runs the traced port on the recorded inputs.", where=WORKER,
+            Phase(name="verify_port", does="runs the traced port on the recorded inputs.", where="worker",
                   gate=f"shapes, dtypes and places of NaN and infinity are equal, and {allowed}, for each element"),
             Phase(name="compare_structure", does="compares the port's jaxpr with the program's, where it has one.",
-                  where=WORKER, gate="the verdict is not divergent; told, but no gate, where PyTorch cannot be converted"),
+                  where="worker", gate="the verdict is not divergent; told, but no gate, where PyTorch cannot be converted"),
         ]  # fmt: skip
     return [
         *phases,
         Phase(name="emit", does="writes the program anew from its jaxpr: calls of jax.lax only, nothing of anyone's text.",
-              where=OWN, gate="every line is of a kind that is listed"),
-        Phase(name="write", does="writes the workload folder beside where it will be, under another name.", where=HERE),
-        Phase(name="verify_folder", does="runs the written workload and its oracle on the recorded inputs.", where=WORKER,
+              where="capture", gate="every line is of a kind that is listed"),
+        Phase(name="write", does="writes the workload folder beside where it will be, under another name.", where="here"),
+        Phase(name="verify_folder", does="runs the written workload and its oracle on the recorded inputs.", where="worker",
               gate="both agree with the recorded results"),
         Phase(name="check", does="makes wrong programs from the workload's own, as `hawkeye workloads check` does.",
-              where=WORKER, gate="wrong programs fail and right ones pass"),
-        Phase(name="rename", does="gives the folder its name.", where=HERE),
+              where="worker", gate="wrong programs fail and right ones pass"),
+        Phase(name="rename", does="gives the folder its name.", where="here"),
     ]  # fmt: skip
 
 
@@ -105,13 +110,13 @@ def _capture(job: Job) -> Phase:
         f"records inputs and results at the check size ({trials} sets from seed {seed}), in float64 too where possible"
     )
     if job.input.type != "pytorch":
-        return Phase(name="capture", does=f"traces the JAX program at both sizes and {recorded}.", where=OWN,
+        return Phase(name="capture", does=f"traces the JAX program at both sizes and {recorded}.", where="capture",
                      gate="it can be traced, and two runs give the same bits")  # fmt: skip
     if job.conversion.method == "torchax":
-        return Phase(name="capture", does=f"runs PyTorch, {recorded}, and converts the module with torchax.", where=OWN,
+        return Phase(name="capture", does=f"runs PyTorch, {recorded}, and converts the module with torchax.", where="capture",
                      gate="two runs give the same bits, torchax can convert it, and the converted program agrees with "
                      "PyTorch's own run")  # fmt: skip
-    return Phase(name="capture", does=f"runs PyTorch and {recorded}.", where=OWN,
+    return Phase(name="capture", does=f"runs PyTorch and {recorded}.", where="capture",
                  gate="two runs give the same bits")  # fmt: skip
 
 

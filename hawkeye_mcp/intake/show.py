@@ -39,10 +39,12 @@ def plan(found: Plan) -> str:
         lines += [f"Needs: hawkeye-mcp[torch]{missing}"]
     lines += ["", "Steps:"]
     for number, phase in enumerate(found.phases, 1):
-        lines += [f"{number:>2}. {phase.name}: {phase.does}", f"    In {phase.where}."]
+        lines += [f"{number:>2}. {phase.name} [{phase.where}]: {phase.does}"]
         if phase.gate:
             lines += [f"    Stops unless {phase.gate}."]
-    lines += ["", f"Writes DIR/{found.workload}/: {', '.join(found.writes)}. If a step stops, nothing is written."]
+    used = {phase.where for phase in found.phases}
+    lines += ["", *(f"[{name}] {what}." for name, what in found.places.items() if name in used)]
+    lines += [f"Writes DIR/{found.workload}/: {', '.join(found.writes)}. If a step stops, nothing is written."]
     if found.approval:
         lines += [f"Approval: {found.approval}."]
     return "\n".join(lines)
