@@ -4,14 +4,29 @@ The program is Python of the person who asks, so it may run, but in a process of
 time are limited and which has no network where bubblewrap works. What it prints is kept for error messages.
 """
 
+import contextlib
+import json
+import os
 import re
 import shlex
+import signal
+import subprocess
 import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
 from importlib import metadata
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import anyio
+import anyio.abc
 from pydantic import BaseModel, ConfigDict, Field
 
+from hawkeye_mcp.candidate import isolation
+from hawkeye_mcp.intake.inside.request import Request
+from hawkeye_mcp.intake.job import Job
+from hawkeye_mcp.judge.workers import memory_bytes
 from hawkeye_mcp.workloads import Size
 
 Route = Literal["torchax", "golden", "jax"]
@@ -26,6 +41,8 @@ Kind = Literal[
     "bad_sizes",
 ]
 LARGEST_RECORD_BYTES = 256_000_000
+_LEAST_MEMORY_BYTES = 8 << 30  # of address space: PyTorch and JAX together map several GiB that they do not use
+_TAIL_BYTES = 4000
 
 
 class CaptureFailed(Exception):
@@ -100,6 +117,7 @@ class SizeCapture(_Record):
     structure: dict[str, Any] | None = Field(None, description="What the jaxpr consists of. None if there is none.")
     flops: float | None = Field(None, description="Of products and elementwise work, as jax counts; None if unknown.")
     constants: dict[str, str] = Field({}, description="Arrays that the program closes over: their keys in goldens.npz.")
+    constant_dtypes: dict[str, str] = Field({}, description="jax's names for their types.")
 
 
 class EagerCheck(_Record):
@@ -139,3 +157,138 @@ class Capture(_Record):
     eager_check: EagerCheck | None = None
     tolerance: RecommendedTolerance | None = None
     deterministic: bool | None = Field(None, description="Whether two runs agreed in every bit.")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the process may use. record_bytes: of goldens.npz."""
+
+    wall_s: float = 900
+    memory_bytes: int = field(default_factory=lambda: max(memory_bytes() * 3 // 4, _LEAST_MEMORY_BYTES))
+    record_bytes: int = LARGEST_RECORD_BYTES
+
+
+async def capture(
+    job: Job,
+    folder: Path,
+    progress: Callable[[str], None] = lambda stage: None,
+    limits: Limits | None = None,
+) -> Capture:
+    """Run a job's program in a process of its own; `folder` then has capture.json and goldens.npz.
+
+    job: of type pytorch or jax, its paths absolute.
+
+    Raises:
+        CaptureFailed: see `Kind`.
+    """
+    limits = limits or Limits()
+    assert job.input.path and job.input.type in ("pytorch", "jax")
+    folder.mkdir(parents=True, exist_ok=True)
+    folder = folder.resolve()
+    with tempfile.TemporaryDirectory(prefix="hawkeye-capture-") as scratch:
+        request = Request(
+            language=job.input.type,
+            path=job.input.path,
+            entry=job.input.entry,
+            inputs_fn=job.input.inputs_fn,
+            init_inputs_fn=job.input.init_inputs_fn,
+            convert=job.conversion.method != "port",
+            sizes=job.sizes,
+            seed=job.correctness.seed,
+            trials=job.correctness.trials,
+            folder=str(folder),
+            record_bytes=limits.record_bytes,
+            memory_bytes=limits.memory_bytes,
+        )
+        (Path(scratch) / "request.json").write_text(request.model_dump_json(), encoding="utf-8")
+        await _run(Path(scratch), folder, Path(job.input.path).parent, progress, limits.wall_s)
+    return Capture.model_validate_json((folder / "capture.json").read_text(encoding="utf-8"))
+
+
+async def _run(scratch: Path, folder: Path, at: Path, progress: Callable[[str], None], wall_s: float) -> None:
+    """Raises CaptureFailed, with the end of what the program printed."""
+    stage, last, tail = "starting", dict[str, Any](), bytearray()
+    with anyio.CancelScope(shield=True):  # cut off in the middle, a start would leave half of itself behind
+        process = await anyio.open_process(
+            [*_isolated(scratch, folder, at), sys.executable, "-P", "-m", "hawkeye_mcp.intake.inside",
+             str(scratch / "request.json")],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            cwd=at, env=_environment(scratch), start_new_session=True,
+        )  # fmt: skip
+    try:
+        with anyio.move_on_after(wall_s) as clock:
+            async with anyio.create_task_group() as tasks:
+                assert process.stdout and process.stderr
+
+                async def keep_tail(stream: anyio.abc.ByteReceiveStream) -> None:
+                    async for chunk in stream:
+                        tail[:] = (tail + chunk)[-_TAIL_BYTES:]
+
+                tasks.start_soon(keep_tail, process.stderr)
+                async for line in _lines(process.stdout):
+                    last = json.loads(line)
+                    if "stage" in last:
+                        stage = last["stage"]
+                        progress(stage)
+            await process.wait()
+    finally:
+        with anyio.CancelScope(shield=True):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.aclose()
+    output = tail.decode("utf-8", "replace")
+    if clock.cancelled_caught:
+        raise CaptureFailed(
+            "source_fails", f"It was still {stage} after {wall_s:g} s, and was ended.",
+            "Give `sizes` smaller numbers, or look for what does not end.", output,
+        )  # fmt: skip
+    if "failed" in last:
+        raise CaptureFailed(**last["failed"], output=output)
+    if "done" not in last:
+        raise CaptureFailed(
+            "source_fails",
+            f"While {stage}, the process {_ending(process.returncode or 0)}.",
+            "Run the file by itself: it must neither end its process nor crash it.",
+            output,
+        )
+
+
+async def _lines(stream: anyio.abc.ByteReceiveStream) -> AsyncIterator[bytes]:
+    rest = b""
+    async for chunk in stream:
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            yield line
+
+
+def _isolated(scratch: Path, folder: Path, at: Path) -> list[str]:
+    """With bubblewrap: no network, and nothing can be written but what is asked for."""
+    if isolation.isolation() != "bubblewrap":
+        return []
+    user = [] if os.geteuid() == 0 else ["--unshare-user"]
+    return [
+        "bwrap", *user, "--unshare-net", "--unshare-pid", "--unshare-ipc", "--die-with-parent",
+        "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
+        "--bind", str(scratch), str(scratch), "--bind", str(folder), str(folder), "--chdir", str(at), "--",
+    ]  # fmt: skip
+
+
+def _environment(scratch: Path) -> dict[str, str]:
+    """The person's own, but that PyTorch and JAX find no accelerator and write nothing beside the source."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_", "PYTHON"))}
+    kept = {name: os.environ[name] for name in ("PYTHONPATH", "PYTHONHASHSEED") if name in os.environ}
+    return own | kept | {
+        "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1",
+        "TMPDIR": str(scratch),
+    }  # fmt: skip
+
+
+def _ending(code: int) -> str:
+    number = code - 128 if code > 128 else -code
+    if number <= 0:
+        return f"ended by itself with exit code {code}"
+    with contextlib.suppress(ValueError):
+        name = signal.Signals(number).name
+        memory = ", most likely for memory" if name in ("SIGKILL", "SIGABRT") else ""
+        return f"died of {name}{memory}"
+    return f"ended with code {code}"

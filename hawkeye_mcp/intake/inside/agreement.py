@@ -13,8 +13,8 @@ from hawkeye_mcp.intake.capture import RecommendedTolerance
 from hawkeye_mcp.intake.inside.record import Array, epsilon, is_float, wide
 
 FLOAT32_TOLERANCE = 1e-4
-OWN_ROUNDINGS = 3  # a program whose results lie within so many times their own distance from float64 agrees
-_NEGLIGIBLE = 1e-3  # of the root mean square
+OWN_ROUNDINGS = 4  # how many times a program's own rounding another's may lie from it, as it rounds elsewhere
+_NEGLIGIBLE = 0.1  # of the root mean square
 RECOMMENDED_FACTOR, RECOMMENDED_LEAST, RECOMMENDED_MOST = 10.0, 1e-6, 0.5
 
 
@@ -55,12 +55,12 @@ def scale(golden: Array) -> float:
     return float(np.sqrt(np.mean(finite * finite))) if finite.size else 0.0
 
 
-def spread(golden: Array, golden64: Array | None) -> float:
-    """Largest distance of a result from what float64 gives; 0 if that is not known."""
+def own_rounding(golden: Array, golden64: Array | None) -> float:
+    """How far results of no more than the usual size lie from what float64 gives; 0 if that is not known."""
     if golden64 is None or not is_float(golden.dtype):
         return 0.0
-    off, _ = _apart(golden, golden64)
-    return float(off.max(initial=0.0))
+    off, finite = _apart(golden, golden64)
+    return float(off[finite & (np.abs(wide(golden64)) <= scale(golden64))].max(initial=0.0))
 
 
 def _apart(one: Array, other: Array) -> tuple[Array, Array]:
@@ -71,24 +71,18 @@ def _apart(one: Array, other: Array) -> tuple[Array, Array]:
 
 
 def allowed(golden: Array, golden64: Array | None) -> Allowed:
-    """How far another program's result may lie from this one: 1e-4 of it, or what is its own rounding if that is more.
+    """How far another program's result may lie from this one: 1e-4 of it, or a few of its own roundings if that is more.
 
     The absolute part is relative to the size of the whole result, so that small results are not let off.
     """
     if not is_float(golden.dtype):
-        return Allowed(0, 0, "integers agree exactly")
-    size, own = scale(golden), spread(golden, golden64)
-    rtol = max(FLOAT32_TOLERANCE, epsilon(golden.dtype))
-    atol = max(FLOAT32_TOLERANCE * size, OWN_ROUNDINGS * own)
-    reason = f"{atol:.2g} + {rtol:.2g} |result|"
-    if golden64 is None and rtol > FLOAT32_TOLERANCE:
-        atol = OWN_ROUNDINGS * rtol * size
-        reason = (
-            f"{atol:.2g} + {rtol:.2g} |result|, from the spacing of {golden.dtype.name} as float64 could not be tried"
-        )
-    elif OWN_ROUNDINGS * own > FLOAT32_TOLERANCE * size:
-        reason += f", as its own rounding is up to {own:.2g} (against float64)"
-    return Allowed(atol, rtol, reason)
+        return Allowed(0, 0, "nothing, as they are integers")
+    size, own, spacing = scale(golden), own_rounding(golden, golden64), epsilon(golden.dtype)
+    if spacing > FLOAT32_TOLERANCE:  # less than one spacing at the usual size, no two programs can promise
+        own = max(own, spacing * size)
+    rtol, atol = max(FLOAT32_TOLERANCE, 2 * spacing), max(FLOAT32_TOLERANCE * size, OWN_ROUNDINGS * own)
+    why = f", {OWN_ROUNDINGS} times its own rounding" if OWN_ROUNDINGS * own > FLOAT32_TOLERANCE * size else ""
+    return Allowed(atol, rtol, f"{atol:.2g} + {rtol:.2g} |result|{why}")
 
 
 def compare(result: Array, golden: Array, within: Allowed) -> Difference:
@@ -122,7 +116,7 @@ def compare(result: Array, golden: Array, within: Allowed) -> Difference:
 def recommended(results: Sequence[tuple[Array, Array]]) -> RecommendedTolerance | None:
     """From (result, the same in float64), over all outputs and trials. None without any.
 
-    rtol looks at elements above 1e-6 of the result's size and leaves out the worst thousandth, which cancellation makes.
+    atol is from elements up to the root mean square, rtol from those that are not negligible, less the worst thousandth.
     """
     pairs = [(own, wide(exact)) for own, exact in results if own.size]
     if not pairs:
@@ -130,9 +124,9 @@ def recommended(results: Sequence[tuple[Array, Array]]) -> RecommendedTolerance 
     absolute = relative = 0.0
     for own, exact in pairs:
         off, finite = _apart(own, exact)
-        size = np.abs(exact)
-        absolute = max(absolute, float(off.max(initial=0.0)))
-        telling = finite & (size > 1e-6 * scale(exact)) & (size > 0)
+        size = np.abs(exact, where=finite, out=np.zeros(off.shape))
+        absolute = max(absolute, own_rounding(own, exact))
+        telling = finite & (size > _NEGLIGIBLE * scale(exact))
         if telling.any():
             relative = max(relative, float(np.percentile(off[telling] / size[telling], 99.9)))
     atol, rtol = (
@@ -142,6 +136,7 @@ def recommended(results: Sequence[tuple[Array, Array]]) -> RecommendedTolerance 
     return RecommendedTolerance(
         atol=atol,
         rtol=rtol,
-        reason=f"The program's results lie up to {absolute:.2g} (relative: {relative:.2g} at 99.9 %) from the same in "
-        f"float64; ten times that, and between {RECOMMENDED_LEAST:g} and {RECOMMENDED_MOST:g}.",
+        reason=f"The program's results lie up to {absolute:.2g} (those of no more than the usual size) and {relative:.2g} "
+        f"of themselves (the others, at 99.9 %) from what float64 gives; {RECOMMENDED_FACTOR:g} times that, "
+        f"at least {RECOMMENDED_LEAST:g} and at most {RECOMMENDED_MOST:g}.",
     )

@@ -8,7 +8,7 @@ likelier: the maximum likelihood of a uniform distribution, 1 / range, exceeds t
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +29,7 @@ _WORST_FIT = 0.1  # largest distance between the distributions' functions that s
 
 @dataclass(frozen=True)
 class Choice:
-    """draw: None for an array that is kept. note: why, where it is not plain; it goes on after the array's name."""
+    """draw: None for an array that is kept. note: why, where that is not plain, without the array's name."""
 
     draw: Normal | Uniform | None
     note: str = ""
@@ -72,27 +72,31 @@ def choose(samples: Sequence[Array]) -> Choice:
     if not pooled.size:
         return Choice(Normal(mean=0, std=1))
     if not np.isfinite(pooled).all():
-        return Choice(None, "holds infinite values or NaN, which mean something: it is kept as recorded.")
+        return Choice(None, "infinite values or NaN, which mean something: kept as recorded")
     if (value := constant_throughout(samples)) is not None:
         draw = around(value)
-        return Choice(draw, f"is {value:g} everywhere, which hides a missing operation: drawn with std {draw.std:g}.")
+        return Choice(
+            draw, f"{value:g} everywhere, which would hide a missing operation: drawn around it, std {draw.std:g}"
+        )
     if pooled.size > _FEW_LEVELS * 4 and len(np.unique(pooled)) <= _FEW_LEVELS:
-        return Choice(None, f"has {len(np.unique(pooled))} different values only, so it is kept as recorded.")
+        return Choice(None, f"{len(np.unique(pooled))} different values only: kept as recorded")
     zeros = values[0] == 0
     if len(values) > 1 and zeros.mean() > 0.01 and all(np.array_equal(zeros, other == 0) for other in values):
-        return Choice(None, "has its zeros in the same places at every seed, so it is kept as recorded.")
+        return Choice(None, "zeros in the same places at every seed: kept as recorded")
     drawn = fit(pooled)
     same = len(values) > 1 and all(np.array_equal(values[0], other) for other in values)
     if same and (_ordered(values[0]) or _distance(pooled, drawn) > _WORST_FIT):
-        return Choice(None, "is the same at every seed and does not look random, so it is kept as recorded.")
+        return Choice(None, "the same at every seed, and does not look random: kept as recorded")
     if (pooled.min() >= 0 or pooled.max() <= 0) and isinstance(drawn, Normal) and _other_sign(pooled, drawn) >= 5:
         low, high = _rounded(float(pooled.min())), _rounded(float(pooled.max()))
         return Choice(
             Uniform(low=low, high=high),
-            f"has one sign only, which a normal distribution would not keep: drawn evenly from [{low:g}, {high:g}].",
+            f"one sign only, which a normal distribution would not keep: drawn evenly from [{low:g}, {high:g}]",
         )
     if pooled.size >= _SMALL and (off := _distance(pooled, drawn)) > _WORST_FIT:
-        return Choice(drawn, f"is neither normal nor uniform; drawn {drawn.kind}, whose distribution is {off:.2f} off.")
+        return Choice(
+            drawn, f"neither normal nor uniform: drawn as {drawn.kind}, whose distribution function is {off:.2f} off"
+        )
     return Choice(drawn)
 
 
@@ -142,3 +146,12 @@ def _other_sign(values: Array, drawn: Normal) -> float:
 def _rounded(value: float) -> float:
     """To four digits: a sample knows no more, and never across zero."""
     return float(f"{value:.4g}")
+
+
+def notes(choices: Mapping[str, Choice]) -> list[str]:
+    """What is not plain about them, arrays of the same kind together."""
+    grouped: dict[str, list[str]] = {}
+    for name, choice in choices.items():
+        if choice.note:
+            grouped.setdefault(choice.note, []).append(name)
+    return [f"{', '.join(names)}: {note}." for note, names in grouped.items()]

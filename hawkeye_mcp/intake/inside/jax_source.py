@@ -55,7 +55,8 @@ def capture(request: Request, sha256: str, record: Record, progress: source.Prog
     progress("running the function at the check size")
     calls = [_build(module, request, request.seed + n) for n in range(max(request.trials, draws.SEEDS))]
     arguments = _arguments(calls[0])
-    choices = _choices(calls, arguments, notes)
+    choices = _choices(calls, arguments)
+    notes += draws.notes(choices)
     traced = _traced(calls[0], arguments, path)
     trials = [
         _trial(call, traced, arguments, choices, n, path, notes) for n, call in enumerate(calls[: request.trials])
@@ -63,9 +64,9 @@ def capture(request: Request, sha256: str, record: Record, progress: source.Prog
     worthless(trials, notes)
     check = Found(arguments, traced.outputs, traced, trials[0].values)
 
-    progress("tracing the function at full size")
     full = check
     if request.sizes["full"] != request.sizes["check"]:
+        progress("tracing the function at full size")
         full = _full(request, arguments, choices, path)
     dropped = unused([check, full])
     sizes: dict[Size, SizeCapture] = {"check": captured("check", check, dropped, choices, record, program=True)}
@@ -159,7 +160,7 @@ def _arguments(call: Call) -> list[Argument]:
     ]
 
 
-def _choices(calls: Sequence[Call], arguments: Sequence[Argument], notes: list[str]) -> dict[str, draws.Choice]:
+def _choices(calls: Sequence[Call], arguments: Sequence[Argument]) -> dict[str, draws.Choice]:
     found = {}
     for call in calls[1:]:
         if _arguments(call) != list(arguments) or call.others != calls[0].others:
@@ -169,10 +170,9 @@ def _choices(calls: Sequence[Call], arguments: Sequence[Argument], notes: list[s
                 "Let chance decide nothing but what is in the arrays.",
             )
     for place, argument in enumerate(arguments):
-        choice = draws.choose([narrowed(np.asarray(call.arrays[place]), argument.source) for call in calls])
-        if choice.note:
-            notes.append(f"{argument.name} {choice.note}")
-        found[argument.name] = choice
+        found[argument.name] = draws.choose(
+            [narrowed(np.asarray(call.arrays[place]), argument.source) for call in calls]
+        )
     return found
 
 

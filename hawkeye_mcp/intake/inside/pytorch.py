@@ -32,7 +32,8 @@ def capture(request: Request, sha256: str, record: Record, progress: source.Prog
     progress("running the module at the check size")
     calls = [torch_calls.build(module, request, request.seed + n) for n in range(max(request.trials, draws.SEEDS))]
     arguments = _arguments(calls[0])
-    choices = _choices(calls, arguments, notes)
+    choices = _choices(calls, arguments)
+    notes += draws.notes(choices)
     trials = [_trial(call, arguments, choices, n, path, notes) for n, call in enumerate(calls[: request.trials])]
     worthless(trials, notes)
     outputs = [(out.shape, out.dtype.name) for out in trials[0].out]
@@ -48,9 +49,9 @@ def capture(request: Request, sha256: str, record: Record, progress: source.Prog
         traced = eager_check = None
     check = Found(arguments, outputs, traced, trials[0].values)
 
-    progress("tracing the module at full size")
     full = check
     if request.sizes["full"] != request.sizes["check"]:
+        progress("tracing the module at full size")
         full = _full(request, arguments, choices, traced is not None, notes)
     dropped = unused([check, full])
     if gone := [a.source for a, drop in zip(arguments, dropped, strict=True) if drop]:
@@ -85,7 +86,7 @@ def _arguments(call: Call) -> list[Argument]:
     ]
 
 
-def _choices(calls: Sequence[Call], arguments: Sequence[Argument], notes: list[str]) -> dict[str, draws.Choice]:
+def _choices(calls: Sequence[Call], arguments: Sequence[Argument]) -> dict[str, draws.Choice]:
     """How each argument is drawn, by name. Raises CaptureFailed if a seed changes more than values."""
     for call in calls[1:]:
         if _arguments(call) != list(arguments) or call.others != calls[0].others:
@@ -96,10 +97,9 @@ def _choices(calls: Sequence[Call], arguments: Sequence[Argument], notes: list[s
             )
     found = {}
     for argument in arguments:
-        choice = draws.choose([torch_calls.to_numpy(c.tensors()[argument.source], argument.source) for c in calls])
-        if choice.note:
-            notes.append(f"{argument.name} {choice.note}")
-        found[argument.name] = choice
+        found[argument.name] = draws.choose(
+            [torch_calls.to_numpy(c.tensors()[argument.source], argument.source) for c in calls]
+        )
     return found
 
 
