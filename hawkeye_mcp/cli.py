@@ -15,6 +15,7 @@ from hawkeye_mcp.chips import DEFAULT_TPU
 from hawkeye_mcp.commands import (
     autotune,
     figures,
+    gates,
     hosts,
     ideas,
     job,
@@ -234,7 +235,16 @@ def install(
     typer.echo(f"  {clients.command(client, tpu=tpu, condition=condition)}")
 
 
-for _command in (autotune.autotune, sanitize.sanitize, figures.baselines, figures.fidelity, figures.accuracy):
+for _command in (
+    autotune.autotune,
+    sanitize.sanitize,
+    gates.verify_port,
+    gates.compare_structure,
+    gates.reference_facts,
+    figures.baselines,
+    figures.fidelity,
+    figures.accuracy,
+):
     app.command()(_command)
 
 

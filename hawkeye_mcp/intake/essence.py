@@ -205,8 +205,9 @@ class _Reading:
         if op == "square":
             return full * 2
         power = full[1].constant if op == "pow" else node.params.get("y") if op == "integer_pow" else None
-        if power in range(2, _LARGEST_POWER + 1):
-            return full[:1] * int(power)
+        for whole in range(2, _LARGEST_POWER + 1):
+            if power == whole:
+                return full[:1] * whole
         if op == "div" and dtype[0] in "fb":
             above, below = full
             if below.root:

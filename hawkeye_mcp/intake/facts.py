@@ -102,3 +102,13 @@ async def _compiled(workload: Workload, tpu: str, compilers: WorkerPool) -> dict
         return await worker.call("baseline_hlo", request | {"dump": True}, baseline.COMPILE_LIMIT_S)
     finally:
         await worker.close()
+
+
+async def facts_of(workload: Workload, tpu: str, progress: Callable[[str], None]) -> ReferenceFacts:
+    """As `reference_facts`, with processes that start and end with the call."""
+    verifiers, compilers = WorkerPool("verifier", 1), WorkerPool("compiler", 1)
+    try:
+        return await reference_facts(workload, tpu, verifiers=verifiers, compilers=compilers, progress=progress)
+    finally:
+        await verifiers.close()
+        await compilers.close()
