@@ -136,7 +136,13 @@ def import_job(
     async def run(progress: Callable[[str], None]) -> "Imported":
         return await importing.run(declared, folder, progress)
 
-    found = running.judged(run, stopped="nothing was imported")
+    try:
+        found = running.judged(run, passed_on=(importing.GateFailed,), stopped="nothing was imported")
+    except importing.GateFailed as failed:
+        typer.echo(str(failed), err=True)
+        if as_json:
+            running.print_json({"stopped": failed.told()})
+        raise typer.Exit(running.EXIT_OTHER_VERDICT) from None
     typer.echo(found.model_dump_json(indent=2) if as_json else str(found))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hawkeye_mcp.intake import declaration, emitted, one_program, precise
-from hawkeye_mcp.intake.capture import ArrayCapture, Capture, Draw, Kept, Normal
+from hawkeye_mcp.intake.capture import ArrayCapture, Capture, Draw, Kept, Normal, Uniform
 from hawkeye_mcp.intake.declaration import Declaration, Declared
 from hawkeye_mcp.intake.job import Job
 from hawkeye_mcp.workloads import Size, Tolerance
@@ -166,12 +166,18 @@ def _create_inputs(given: Sequence[Argument], constants: dict[Size, dict[str, in
         lines.append(f'    kept = np.load(Path(__file__).with_name("{ARRAYS}"))')
     if _two_kept(given) or any(a.draws["full"] != a.draws["check"] for a in drawn):
         name, length = next(iter(sizes["full"].items()), ("", 0))
-        is_full = f'size["{name}"] == {length}' if name else "True"
-        lines.append(f'    at = "full" if {is_full} else "check"')
+        if not name:
+            raise NotWritten(
+                "At the two sizes other values are drawn or kept, and no length of an argument tells which size it is.",
+                "Change a length in `sizes`.",
+            )
+        lines.append(f'    full = size["{name}"] == {length}')
     lines.append("    return (")
     for argument in given:
         if argument.kept:
-            where = f'f"{{at}}/{argument.name}"' if _two_kept([argument]) else f'"{argument.name}"'
+            where = f'"{argument.name}"'
+            if _two_kept([argument]):
+                where = f'"full/{argument.name}" if full else "check/{argument.name}"'
             value = f"jnp.asarray(kept[{where}])"
             if precise.is_narrow(argument.dtype):
                 value = f"lax.bitcast_convert_type({value}, jnp.{argument.dtype})"
@@ -189,17 +195,26 @@ def _two_kept(given: Sequence[Argument]) -> bool:
 def _drawn(argument: Argument, index: int, shape: Sequence[int | str]) -> str:
     lengths = [f'size["{length}"]' if isinstance(length, str) else str(length) for length in shape]
     said = f"({lengths[0]},)" if len(lengths) == 1 else f"({', '.join(lengths)})"
-    full, check = (_distribution(draw, f"keys[{index}], {said}") for draw in map(argument.draws.get, SIZES))
-    value = full if full == check else f'({full} if at == "full" else {check})'
+    value = _distribution(f"keys[{index}], {said}", argument.draws["full"], argument.draws["check"])
     return value if argument.dtype == precise.WIDE else f"({value}).astype(jnp.{argument.dtype})"
 
 
-def _distribution(draw: Draw | None, given: str) -> str:
-    if isinstance(draw, Normal):
-        scaled = f"jax.random.normal({given})" + (f" * {draw.std!r}" if draw.std != 1 else "")
-        return scaled + (f" + {draw.mean!r}" if draw.mean else "")
-    assert draw is not None and not isinstance(draw, Kept)
-    return f"jax.random.uniform({given}, minval={draw.low!r}, maxval={draw.high!r})"
+def _distribution(given: str, full: Draw | None, check: Draw | None) -> str:
+    """An expression; where the two sizes differ in a number, `full` in it tells which it is."""
+    if isinstance(full, Normal) and isinstance(check, Normal):
+        scaled = f"jax.random.normal({given})"
+        if (full.std, check.std) != (1, 1):
+            scaled += f" * {_either(full.std, check.std)}"
+        return scaled + (f" + {_either(full.mean, check.mean)}" if full.mean or check.mean else "")
+    if isinstance(full, Uniform) and isinstance(check, Uniform):
+        low, high = _either(full.low, check.low), _either(full.high, check.high)
+        return f"jax.random.uniform({given}, minval={low}, maxval={high})"
+    assert full and check
+    return f"({_distribution(given, full, full)} if full else {_distribution(given, check, check)})"
+
+
+def _either(full: float, check: float) -> str:
+    return repr(full) if full == check else f"({full!r} if full else {check!r})"
 
 
 def _dimensions(

@@ -41,8 +41,18 @@ class GateFailed(Exception):
     """
 
     def __init__(self, gate: str, message: str, fix: str, details: list[str] | None = None) -> None:
-        super().__init__(f"{gate}: {message} {fix}")
         self.gate, self.message, self.fix, self.details = gate, message, fix, details or []
+        lines = [
+            f"Not imported: {message}",
+            *(f"  {line}" for line in self.details),
+            f"Stopped at: {gate}",
+            f"Next: {fix}",
+        ]
+        super().__init__("\n".join(lines))
+
+    def told(self) -> dict[str, Any]:
+        """The same as JSON."""
+        return {"gate": self.gate, "message": self.message, "fix": self.fix, "details": self.details}
 
 
 class _Part(BaseModel):
@@ -166,7 +176,9 @@ class _Import:
         self.progress("write")
         given = folder.arguments(capture, programs, goldens)
         text = folder.python(given, programs, folder.constants(job))
-        self.gates.append(Gate(name="emit", message=f"{text.count(' = ')} assignments of calls that are listed"))
+        self.gates.append(
+            Gate(name="emit", message=f"{programs['full'].text.count(' = ')} operations, each of a kind that is listed")
+        )
         state.write_atomically(self.written / "workload.py", text)
         folder.write_arrays(given, self.written / folder.ARRAYS)
         self._sources(job)

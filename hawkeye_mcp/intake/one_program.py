@@ -131,6 +131,8 @@ def _candidates(full: int, check: int, found: Sequence[Length]) -> Iterator[tupl
             yield name, tuple(product) == pair
             factor, left = divmod(full, product[0])
             yield f"{factor} * {name}", not left and factor * product[1] == check
+            divisor, left = divmod(product[0], full) if full > 0 else (0, 1)
+            yield f"{name} // {divisor}", not left and product[1] == divisor * check
     for length in found:
         for step in range(2, _MOST_STEP + 1):
             for added in range(-_MOST_ADDED, _MOST_ADDED + 1):

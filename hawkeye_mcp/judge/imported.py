@@ -111,7 +111,7 @@ def figures(workload: str) -> dict[str, Any]:
     variants: dict[str, Callable[..., Any]] = {"as XLA compiles it": jax.jit(module.workload)}
     has_products = any(step.primitive in _PRODUCTS for step in program.steps)
     if has_products:
-        variants["products of bfloat16"] = jax.jit(lambda *inputs: _coarse(program, inputs))
+        variants["with products of bfloat16"] = jax.jit(lambda *inputs: _coarse(program, inputs))
     honest = {}
     for name, run in variants.items():
         errors = [
