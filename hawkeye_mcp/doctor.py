@@ -56,6 +56,7 @@ def diagnose() -> list[Check]:
         _compiler(compiles),
         *compiles,
         sandbox(),
+        pytorch(),
         tpu(),
         memory(),
         disk(state.folder()),
@@ -136,6 +137,25 @@ def package(name: str) -> Check:
         found = f"{installed}, pinned at {pinned}"
         return Check(name=name, ok=False, level="required", found=found, fix=fix)
     return Check(name=name, ok=True, level="required", found=installed + (" (the pinned version)" if pinned else ""))
+
+
+def pytorch() -> Check:
+    """What importing PyTorch modules needs; nothing else does."""
+    needed = [requirement for requirement in (pin("torch"), pin("torchax")) if requirement]
+    found, lacking = list[str](), list[str]()
+    for requirement in needed:
+        name, _, wanted = requirement.partition("==")
+        try:
+            installed = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            lacking.append(name)
+            continue
+        found.append(f"{name} {installed}")
+        if installed.partition("+")[0] != wanted:  # torch 2.13.0+cpu is torch 2.13.0
+            lacking.append(f"{requirement} instead")
+    words = f"{', '.join(found) or 'nothing'}; lacking: {', '.join(lacking)}" if lacking else ", ".join(found)
+    fix = _pip(*needed) if lacking else ""
+    return Check(name="PyTorch", ok=not lacking, level="optional", found=words, fix=fix)
 
 
 def _pip(*arguments: str) -> str:

@@ -25,6 +25,7 @@ from hawkeye_mcp.intake.inside.request import Request
 def main() -> None:
     channel = os.dup(1)
     os.dup2(2, 1)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # what is printed shows, however it ends
     _end_with_parent()
     request = Request.model_validate_json(Path(sys.argv[1]).read_text(encoding="utf-8"))
     resource.setrlimit(resource.RLIMIT_AS, (request.memory_bytes, request.memory_bytes))

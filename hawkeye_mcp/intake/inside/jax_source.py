@@ -102,12 +102,6 @@ def _entries(module: ModuleType, request: Request) -> tuple[Callable[..., Any], 
     path = Path(request.path)
     function = source.entry(module, request.entry, path, "the JAX function")
     give = source.entry(module, request.inputs_fn, path, "the function that returns the inputs as a list")
-    if not callable(function):
-        raise CaptureFailed(
-            "no_entry_point",
-            f"{request.entry} in {path.name} is {type(function).__name__}, not a function.",
-            "Name the function as `input.entry_point`.",
-        )
     return function, give
 
 

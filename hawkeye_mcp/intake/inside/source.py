@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import errno
 import random
 import sys
 import traceback
@@ -102,8 +103,8 @@ def entry(module: ModuleType, name: str, path: Path, what: str) -> Any:
     Raises:
         CaptureFailed: no_entry_point.
     """
-    if hasattr(module, name):
-        return getattr(module, name)
+    if callable(found := getattr(module, name, None)):
+        return found
     own = [
         key
         for key, value in vars(module).items()
@@ -111,7 +112,7 @@ def entry(module: ModuleType, name: str, path: Path, what: str) -> Any:
     ]
     raise CaptureFailed(
         "no_entry_point",
-        f"{path.name} has no {name}, which is to be {what}; it defines {', '.join(own) or 'nothing that can be called'}.",
+        f"{path.name} has no {name} to call, which is to be {what}; it defines {', '.join(own) or 'nothing that can be called'}.",
         "Name the right one in the job file's `input`, or add it to the file.",
     )
 
@@ -139,6 +140,8 @@ def told(path: Path, what: str, fix: str = "Run the file by itself and mend it."
                 f"{what}: there is not enough memory. {said}",
                 "Give `sizes` smaller numbers, above all at `check`.",
             ) from None
+        if isinstance(error, OSError) and error.errno == errno.EROFS:
+            fix = "Let it write nothing but temporary files (tempfile): it is run where all else can only be read."
         if isinstance(error, ModuleNotFoundError) and error.name:
             fix = f"Install it: {sys.executable} -m pip install {error.name.split('.')[0]}"
         raise CaptureFailed("source_fails", f"{what}: {said}", fix) from None
@@ -150,7 +153,7 @@ def words(error: BaseException, path: Path) -> str:
     where = f"{path.name} line {frames[-1].lineno}, in {frames[-1].name}: " if frames else ""
     if isinstance(error, SystemExit):
         return f"{where}it ends the process (sys.exit, code {error.code})."
-    text = str(error).strip().split("\n\nFor ")[0]
+    text = str(error).strip().split("\nThe error occurred while tracing")[0]  # what jax adds is about this package
     return f"{where}{type(error).__name__}: {text[:_MESSAGE]}".rstrip(": ")
 
 
