@@ -1,7 +1,7 @@
 """A person's word that a workload computes what was meant, where nothing else can say so.
 
 A workload whose `workload.toml` says `approval = "required"` is scored by nobody before it is approved. The word is given
-for the text that was shown: `approved.json` has the hashes of both files, and any change of either takes it back.
+for the text that was shown: `approved.json` has the hashes of its files, and any change of one takes it back.
 """
 
 import datetime
@@ -15,6 +15,7 @@ from hawkeye_mcp import state
 
 FILE = "approved.json"
 TEXTS = ("workload.py", "workload.toml")
+ARRAYS = "workload.npz"  # what the program keeps, where it keeps any
 
 
 class Approval(BaseModel):
@@ -41,8 +42,9 @@ def approve(folder: Path, shown: dict[str, bytes]) -> Path:
 
 
 def texts(folder: Path) -> dict[str, bytes]:
-    """The files that make up a workload's text."""
-    return {name: (folder / name).read_bytes() for name in TEXTS}
+    """The files that make up a workload: its text, and arrays that belong to it."""
+    names = TEXTS if not (folder / ARRAYS).exists() else (*TEXTS, ARRAYS)
+    return {name: (folder / name).read_bytes() for name in names}
 
 
 def hashes(found: dict[str, bytes]) -> dict[str, str]:
@@ -59,5 +61,5 @@ def missing(folder: Path) -> str | None:
         return "no person has approved it"
     except (OSError, ValueError, RecursionError, ValidationError):
         return f"its {FILE} cannot be read"
-    changed = [name for name in TEXTS if approval.sha256.get(name) != now[name]]
+    changed = [name for name in (*TEXTS, ARRAYS) if approval.sha256.get(name) != now.get(name)]
     return f"{' and '.join(changed)} changed after it was approved" if changed else None

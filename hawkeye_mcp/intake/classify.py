@@ -158,12 +158,12 @@ def _job(primary: Source, references: list[Role], folder: Path) -> tuple[dict[st
         "name": _name(Path(primary.path)),
         "input": {
             "type": primary.language,
-            "path": _seen_from(folder, primary.path),
+            "path": str(Path(primary.path).absolute()),
             "entry_point": primary.entry_point,
         },
         "has_reference": bool(references),
         "references": [
-            {"type": _REFERENCE[reference.language], "path": _seen_from(folder, reference.path)}
+            {"type": _REFERENCE[reference.language], "path": str(Path(reference.path).absolute())}
             for reference in references
         ],
         "needs_jax_conversion": torch,
@@ -171,16 +171,16 @@ def _job(primary: Source, references: list[Role], folder: Path) -> tuple[dict[st
         "sizes": {"full": _integers(Path(primary.path))},
     }
     report, _ = rules.examine(job, folder / "job.json")
-    return (job, ()) if report.valid else (None, tuple(f"{error.message} {error.fix}" for error in report.errors))
+    if not report.valid:
+        return None, tuple(f"{error.message} {error.fix}" for error in report.errors)
+    for part in (job["input"], *job["references"]):  # only now: the folder may still have to be made
+        part["path"] = os.path.relpath(part["path"], folder.absolute())
+    return job, ()
 
 
 def _name(path: Path) -> str:
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", path.stem).strip("_-")[:80] or "brought"
     return f"{name}_brought" if name in workloads.names() else name
-
-
-def _seen_from(folder: Path, path: str) -> str:
-    return os.path.relpath(Path(path).absolute(), folder.absolute())
 
 
 def _integers(path: Path) -> dict[str, int]:
