@@ -13,11 +13,19 @@ WIDEST = 0.2
 
 
 def candidates(figures: Mapping[str, Any], narrow: bool, rtol: float, atol: float) -> list[Tolerance]:
-    """Gates that right programs pass with a margin, the more telling metric first; none if rounding alone is too much.
+    """Gates that right programs pass with a margin, in the order to be tried; none if rounding alone is too much.
 
+    The wider ones come first, which leave kernels more freedom to round, and of these the more telling metric.
     figures: as `judge.imported.figures` gives them. narrow: an output or input has less than 32 bits.
     """
     least = COARSE if narrow or figures["products"] else FINE
+    wide, close = (_of(figures, lowest, rtol, atol) for lowest in (least, FINE))
+    return wide + [
+        gate for gate in close if gate.limit not in [other.limit for other in wide if other.metric == gate.metric]
+    ]
+
+
+def _of(figures: Mapping[str, Any], least: float, rtol: float, atol: float) -> list[Tolerance]:
     found = []
     for metric in ("E", "R"):
         scores = {name: errors[metric] for name, errors in figures["honest"].items()}

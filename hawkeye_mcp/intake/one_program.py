@@ -6,6 +6,7 @@ chooses between them. What is written is true at the two sizes; nothing is claim
 """
 
 import itertools
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -111,33 +112,31 @@ def _expression(mine: str, theirs: str, found: Sequence[Length]) -> str | None:
 
 def _candidates(full: int, check: int, found: Sequence[Length]) -> Iterator[tuple[str, bool]]:
     """Expressions, the simplest first, and whether they have these values at the two sizes."""
-    pair = (full, check)
-    for length in found:
-        yield length.name, (length.full, length.check) == pair
-    for length in found:
-        factor, left = divmod(full, length.full)
-        yield f"{factor} * {length.name}", not left and factor <= _MOST_FACTOR and factor * length.check == check
-        divisor, left = divmod(length.full, full) if full > 0 else (0, 1)
-        yield f"{length.name} // {divisor}", not left and length.check == divisor * check
-        added = full - length.full
+    products = list(_products(found))
+    for name, one, other in products:
+        yield name, (one, other) == (full, check)
+    for name, one, other in products[: len(found)]:
+        added = full - one
         sign = "+" if added > 0 else "-"
-        yield f"{length.name} {sign} {abs(added)}", abs(added) <= _MOST_ADDED and length.check + added == check
-    for count in (2, 3):
-        for several in itertools.combinations_with_replacement(found, count):
-            product = [1, 1]
-            for length in several:
-                product = [product[0] * length.full, product[1] * length.check]
-            name = " * ".join(length.name for length in several)
-            yield name, tuple(product) == pair
-            factor, left = divmod(full, product[0])
-            yield f"{factor} * {name}", not left and factor * product[1] == check
-            divisor, left = divmod(product[0], full) if full > 0 else (0, 1)
-            yield f"{name} // {divisor}", not left and product[1] == divisor * check
-    for length in found:
+        yield f"{name} {sign} {abs(added)}", abs(added) <= _MOST_ADDED and other + added == check
+    for name, one, other in products:
+        factor, left = divmod(full, one)
+        yield f"{factor} * {name}", not left and factor <= _MOST_FACTOR and factor * other == check
+        divisor, left = divmod(one, full) if full > 0 else (0, 1)
+        yield f"{name} // {divisor}", not left and other == divisor * check
+    for name, one, other in products[: len(found)]:
         for step in range(2, _MOST_STEP + 1):
             for added in range(-_MOST_ADDED, _MOST_ADDED + 1):
-                made = ((length.full + added) // step, (length.check + added) // step)
-                yield f"({length.name} {'+' if added >= 0 else '-'} {abs(added)}) // {step}", made == pair
+                made = ((one + added) // step, (other + added) // step)
+                yield f"({name} {'+' if added >= 0 else '-'} {abs(added)}) // {step}", made == (full, check)
+
+
+def _products(found: Sequence[Length]) -> Iterator[tuple[str, int, int]]:
+    """Each length, then the products of two and of three, with their values at the two sizes."""
+    for count in (1, 2, 3):
+        for several in itertools.combinations_with_replacement(found, count):
+            name = " * ".join(length.name for length in several)
+            yield name, math.prod(length.full for length in several), math.prod(length.check for length in several)
 
 
 def _chosen(texts: Mapping[Size, str], shapes: Mapping[Size, Sequence[tuple[int, ...]]]) -> str:
