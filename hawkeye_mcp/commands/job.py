@@ -131,6 +131,8 @@ def import_job(
         declared = rules.load(job)
     except report.InvalidJob as error:
         typer.echo(show.report(error.report), err=True)
+        if as_json:
+            running.print_json({"invalid": error.report.model_dump(mode="json")})
         raise typer.Exit(error.report.exit_code) from None
 
     async def run(progress: Callable[[str], None]) -> "Imported":
@@ -169,8 +171,8 @@ def approve(
         raise typer.BadParameter(str(error), param_hint="FOLDER") from None
     needed, approved = bool(workload.approval), not workload.unapproved
     if needed and not approved:
-        for name, data in shown.items():
-            typer.echo(f"--- {name}\n{data.decode('utf-8', errors='replace')}", err=as_json)
+        for name in approval.TEXTS:
+            typer.echo(f"--- {name}\n{shown[name].decode('utf-8', errors='replace')}", err=as_json)
         approved = yes or typer.confirm("Does this compute what is meant?", err=True)
         if approved:
             _approve(folder, shown)

@@ -97,7 +97,7 @@ def test_a_server_stops_scoring_when_the_text_changes(mine: Workload, tmp_path: 
 
 
 def test_no_bench_runs_it(mine: Workload, tmp_path: Path) -> None:
-    command = ["--agent", "builtin", "--workloads", f"{mine.folder}/", "--out", str(tmp_path / "out")]
+    command = ["--workloads", f"{mine.folder}/", "--out", str(tmp_path / "out")]
     found = CliRunner().invoke(bench, command)
     assert found.exit_code == 2
     assert "no person has approved it" in re.sub(r"[│\s]+", " ", found.stderr)  # in a box, in lines

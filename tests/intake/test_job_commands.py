@@ -141,6 +141,8 @@ def test_an_import_of_an_invalid_job_says_why_and_does_nothing(tmp_path: Path) -
     found = _job("import", path, "--dir", tmp_path)
     assert (found.exit_code, found.stdout) == (1, "")
     assert "references names none" in found.stderr
+    told = _job("import", path, "--dir", tmp_path, "--json")
+    assert json.loads(told.stdout)["invalid"]["errors"][0]["field"] == "has_reference"
     job_files.write(tmp_path, changed(JOBS["jax"], {"input.path": "gone.py"}))
     assert _job("import", path, "--dir", tmp_path).exit_code == 2
     assert sorted(tmp_path.iterdir()) == before
