@@ -113,40 +113,45 @@ async def test_work_that_is_not_waited_for_any_more_ends_on_the_host(tmp_path: P
             await server.judge.was_cancelled.wait()
 
 
-@pytest.mark.anyio
-async def test_so_does_work_whose_job_was_handed_out(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(remote, "_WAIT_S", 0.01)
-    asked_again, call = anyio.Event(), remote._call
+@pytest.fixture
+def third_wait(monkeypatch) -> anyio.Event:
+    """Set when a job that outlasts every wait is waited for the third time."""
+    waits, third, call = [], anyio.Event(), remote._call
 
     async def watched(client: Any, tool: str, *rest: Any) -> Any:
-        if tool == "job":
-            asked_again.set()
+        waits.append(tool)
+        if waits == ["evaluate_kernel", "job", "job"]:
+            third.set()
         return await call(client, tool, *rest)
 
+    monkeypatch.setattr(remote, "_WAIT_S", 0.01)
     monkeypatch.setattr(remote, "_call", watched)
+    return third
+
+
+@pytest.mark.anyio
+async def test_so_does_work_whose_job_was_handed_out(tmp_path: Path, third_wait):
     with anyio.fail_after(FAIL_AFTER_S):
         async with served(tmp_path, TOKENS) as server:
             async with anyio.create_task_group() as tasks:
                 await _cancelled(server, tasks, order("# fake: hold"), server.host("alice"))
-                await asked_again.wait()
+                await third_wait.wait()
                 tasks.cancel_scope.cancel()
             await server.judge.was_cancelled.wait()
     assert server.judge.cancelled == ["# fake: hold"]
 
 
 @pytest.mark.anyio
-async def test_a_long_judgement_is_waited_for(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(remote, "_WAIT_S", 0.01)
+async def test_a_long_judgement_is_waited_for(tmp_path: Path, third_wait):
+    found: list[Evaluation] = []
     with anyio.fail_after(FAIL_AFTER_S):
         async with served(tmp_path) as server, anyio.create_task_group() as tasks:
-            found: list[Evaluation] = []
 
             async def ask() -> None:
                 found.append(await on(server.host(), remote.evaluate, order("# fake: hold")))
 
             tasks.start_soon(ask)
-            while not (server.opened and any(job.handed_out for job in server.jobs)):
-                await anyio.lowlevel.checkpoint()
+            await third_wait.wait()
             server.judge.release.set()
     assert found[0].status == "correct"
 
