@@ -29,7 +29,6 @@ from hawkeye_mcp.workload_check.report import Checked
 from hawkeye_mcp.workloads import Size, Tolerance, Workload
 
 _RUN_S = 600.0
-_ORACLE_SHARE = 0.1  # of the gate: how far the oracle may be from float64
 _PROVISIONAL = Tolerance(metric="R", limit=1, reason="not chosen yet")
 _PREFIX = ".importing-"
 
@@ -203,7 +202,11 @@ class _Import:
 
     def _sources(self, job: Job) -> None:
         try:
-            folder.write_sources(job if self.asked.needs_approval else self.asked, self.written)
+            folder.write_sources(self.asked, self.written)
+            if (
+                self.asked.needs_approval
+            ):  # the job file stays what was asked: importing it again asks for approval again
+                shutil.copyfile(str(job.input.path), self.written / "source" / specification.SOURCE)
         except OSError as error:
             raise GateFailed("write", f"{error.filename}: {error.strerror}.", "Make it readable.") from None
 
@@ -305,12 +308,14 @@ class _Import:
                 break
         declared, checked = min(tried, key=lambda one: (_fatal(one[1]), len(one[1].problems)))
         self._declare(declared)
+        if checked.broken:
+            raise GateFailed("check", checked.problems[0], "Give `sizes` smaller numbers at `check`, or import again.")
         if _fatal(checked):
             raise GateFailed(
                 "check",
-                f"The workload's test cannot tell right from wrong: {checked.problems[0]}.",
-                "Give inputs on which results are larger, or depend on every input.",
-                checked.problems[1:20],
+                "The workload's test cannot tell right from wrong on such inputs.",
+                "Give inputs on which more of the results differ from their mean, or hang on every input.",
+                checked.problems[:20],
             )
         caught, survived = len(checked.mutants.caught), len(checked.mutants.survived)
         self.gates.append(
@@ -328,7 +333,7 @@ class _Import:
         if error is None:
             self.notes.append("There were no results in float64 to hold the oracle against.")
             return
-        most = _ORACLE_SHARE * tolerance.limit
+        most = gate.ORACLE_SHARE * tolerance.limit
         if error > most:
             raise GateFailed(
                 "oracle",

@@ -30,6 +30,8 @@ LEAST_POWER = 0.5
 MOST = 120  # mutants of one program: more are chosen from
 # A difference below this share of the honest program's own rounding error is no fault.
 _EQUIVALENT = 0.1
+# Nor is one below this, in the gate's metric: an order of float32 operations makes as much.
+_ORDER = 1e-6
 
 Outputs = list[NDArray[Any]]
 
@@ -178,7 +180,11 @@ class Audit:
 
     def _equivalent(self, outputs: Outputs, right: Outputs, honest: Honest) -> bool:
         difference = self._error([np.asarray(out, np.float32) for out in outputs], right)[0]
-        return difference is not None and honest.error is not None and difference <= _EQUIVALENT * honest.error
+        return (
+            difference is not None
+            and honest.error is not None
+            and difference <= max(_EQUIVALENT * honest.error, _ORDER)
+        )
 
     def _cast(self, outputs: Sequence[NDArray[Any]]) -> Outputs:
         dtypes = [dtype for _, dtype in self.declared.shapes(self.declared.outputs, self.size)]
