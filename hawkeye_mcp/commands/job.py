@@ -171,8 +171,10 @@ def approve(
         raise typer.BadParameter(str(error), param_hint="FOLDER") from None
     needed, approved = bool(workload.approval), not workload.unapproved
     if needed and not approved:
+        for source in sorted(path for path in (folder / "source").glob("*") if path.is_file()):
+            typer.echo(f"--- source/{source.name} (what it was made of)\n{_text(source.read_bytes())}", err=as_json)
         for name in approval.TEXTS:
-            typer.echo(f"--- {name}\n{shown[name].decode('utf-8', errors='replace')}", err=as_json)
+            typer.echo(f"--- {name} (what is judged by)\n{_text(shown[name])}", err=as_json)
         approved = yes or typer.confirm("Does this compute what is meant?", err=True)
         if approved:
             _approve(folder, shown)
@@ -185,6 +187,14 @@ def approve(
     else:
         typer.echo(f"{folder}: {'approved' if approved else 'not approved, so nothing is scored by it'}")
     raise typer.Exit(0 if approved else running.EXIT_OTHER_VERDICT)
+
+
+def _text(data: bytes) -> str:
+    """Text for a terminal, without what could hide a part of it."""
+    text = data.decode("utf-8", errors="replace")
+    return "".join(
+        letter if letter.isprintable() or letter in "\n\t" else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )
 
 
 def _approve(folder: Path, shown: dict[str, bytes]) -> None:

@@ -10,6 +10,7 @@ MARGIN = 3.0  # an honest kernel adds up in another order than XLA does
 COARSE = 0.01  # the least limit where values are of 16 bits, or a matrix unit rounds the operands of products to that
 FINE = 1e-4  # the least limit for float32 without products: what a TPU's exp or rsqrt may be off by is well below it
 WIDEST = 0.2
+ORACLE_SHARE = 0.1  # of the gate: how far the oracle may be from float64
 
 
 def candidates(figures: Mapping[str, Any], narrow: bool, rtol: float, atol: float) -> list[Tolerance]:

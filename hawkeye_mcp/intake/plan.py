@@ -5,7 +5,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hawkeye_mcp.intake import signature
+from hawkeye_mcp.intake import gate, signature
+from hawkeye_mcp.intake.inside.agreement import FLOAT32_TOLERANCE, OWN_ROUNDINGS
 from hawkeye_mcp.intake.job import Job
 
 Place = Literal["here", "capture", "sandbox", "worker"]
@@ -93,14 +94,20 @@ def _phases(job: Job) -> list[Phase]:
         ]  # fmt: skip
     return [
         *phases,
-        Phase(name="emit", does="writes the program anew from its jaxpr: calls of jax.lax only, nothing of anyone's text.",
-              where="capture", gate="every line is of a kind that is listed"),
-        Phase(name="write", does="writes the workload folder beside where it will be, under another name.", where="here"),
-        Phase(name="verify_folder", does="runs the written workload and its oracle on the recorded inputs.", where="worker",
-              gate="both agree with the recorded results"),
-        Phase(name="check", does="makes wrong programs from the workload's own, as `hawkeye workloads check` does.",
-              where="worker", gate="wrong programs fail and right ones pass"),
-        Phase(name="rename", does="gives the folder its name.", where="here"),
+        Phase(name="emit", where="here", gate="every line is of a kind that is listed",
+              does="puts the program together of jax.lax calls that were written from what was traced; nothing of it is anyone's text."),
+        Phase(name="same program", where="worker", gate="it is the traced one, operation by operation, at both sizes",
+              does="traces the written program."),
+        Phase(name="verify_folder", where="worker", gate="they are those that were recorded",
+              does="computes the results of the written program on the recorded inputs."),
+        Phase(name="check", where="worker",
+              does="chooses the metric and the limit that kernels will be held to, from what right programs score, and makes wrong "
+              "programs from the workload's own.",
+              gate=f"right programs pass with a margin of {gate.MARGIN:g} at a limit of at most {gate.WIDEST:g}; wrong programs "
+              "that are not told apart are named"),
+        Phase(name="oracle", where="worker", does="holds the oracle, which is the program in float32, against results in float64.",
+              gate=f"it is off by at most {gate.ORACLE_SHARE:g} of the limit"),
+        Phase(name="rename", where="here", does="gives the folder, which was written beside its place, its name."),
     ]  # fmt: skip
 
 
@@ -114,8 +121,9 @@ def _capture(job: Job) -> Phase:
                      gate="it can be traced, and two runs give the same bits")  # fmt: skip
     if job.conversion.method == "torchax":
         return Phase(name="capture", does=f"runs PyTorch, {recorded}, and converts the module with torchax.", where="capture",
-                     gate="two runs give the same bits, torchax can convert it, and the converted program agrees with "
-                     "PyTorch's own run")  # fmt: skip
+                     gate="two runs give the same bits, torchax can convert it, and the converted program agrees with PyTorch's "
+                     f"own run: within {FLOAT32_TOLERANCE:g} of the usual and of each result, or {OWN_ROUNDINGS} times PyTorch's "
+                     "own rounding where that is more")  # fmt: skip
     return Phase(name="capture", does=f"runs PyTorch and {recorded}.", where="capture",
                  gate="two runs give the same bits")  # fmt: skip
 
@@ -132,7 +140,7 @@ def _oracle(job: Job) -> str:
 
 
 def _writes(job: Job) -> tuple[str, ...]:
-    files = ["workload.py", "workload.toml", "job.json", "capture.json", "goldens.npz"]
+    files = ["workload.py", "workload.toml", "job.json", "capture.json", "goldens.npz", "source/"]
     return tuple(files)
 
 

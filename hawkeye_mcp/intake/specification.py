@@ -11,7 +11,7 @@ from hawkeye_mcp import kernels, state
 from hawkeye_mcp.intake import python_source, signature
 from hawkeye_mcp.intake.job import Conversion, Job, Specification, Tensor
 
-SOURCE = "source.py"
+SOURCE = "from_specification.py"
 
 _PROGRAM = """
 def _program({arguments}):

@@ -135,6 +135,15 @@ def test_a_person_is_shown_the_text_and_asked(mine: Workload) -> None:
     assert (again.exit_code, mine.code() in again.stdout) == (0, False)
 
 
+def test_nothing_of_the_text_is_hidden_by_what_a_terminal_does(mine: Workload) -> None:
+    (mine.folder / "source").mkdir()
+    (mine.folder / "source" / "port.py").write_text("x = 1\x1b[1A\x1b[2K\r\n", encoding="utf-8")
+    found = _hawkeye("job", "approve", mine.folder, answer="n\n")
+    assert "--- source/port.py (what it was made of)" in found.stdout
+    assert "x = 1\N{REPLACEMENT CHARACTER}[1A" in found.stdout
+    assert "\x1b" not in found.stdout
+
+
 def test_yes_approves_and_json_says_what(mine: Workload) -> None:
     found = _hawkeye("job", "approve", mine.folder, "--yes", "--json")
     assert found.exit_code == 0

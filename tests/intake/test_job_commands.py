@@ -89,6 +89,7 @@ def test_the_plan_says_what_runs_where_and_what_is_written(
     assert {"workload.py", "workload.toml"} <= set(plan["writes"])
     text = _job("plan", EXAMPLES / f"{name}.json").stdout
     assert all(f" {each} [" in text for each in names)
+    assert {phase["name"] for phase in plan["phases"] if phase["gate"]} >= {"capture", "emit", "verify_folder", "check"}
 
 
 def test_a_plan_tells_the_tolerances_of_its_gates(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_as_jax_makes_a_jax_job_of_what_has_no_program_and_leaves_others(tmp_pat
     brought = specification.as_jax(job, tmp_path)
     assert (brought.input.type, brought.input.path, brought.input.entry) == (
         "jax",
-        str(tmp_path / "source.py"),
+        str(tmp_path / "from_specification.py"),
         "workload",
     )
     assert (brought.needs_jax_conversion, brought.conversion.method, brought.needs_approval) == (False, "none", False)
