@@ -80,6 +80,9 @@ class _Extra:
 
 # In the order that clients see them, after those of the condition.
 _EXTRA: dict[str, _Extra] = {
+    "verify_port": _Extra("job", "verify_port"),
+    "compare_structure": _Extra("job", "compare_structure"),
+    "reference_facts": _Extra("job", "reference_facts"),
     "ideas": _Extra("run", "ideas"),
     "run_state": _Extra("run", "run_state"),
     "autotune": _Extra("run", "autotune"),
@@ -366,6 +369,9 @@ def main(argv: Sequence[str] | None = None, judge_factory: JudgeFactory | None =
     own = options.settings.workload_folder
     if own and own.is_relative_to(options.settings.workspace):
         logger.warning("the workload %s is inside the workspace: an agent can change how it is judged", own)
+    declared = options.settings.job
+    if declared and declared.is_relative_to(options.settings.workspace):
+        logger.warning("the job %s is inside the workspace: an agent can change what a port is held against", declared)
     exiting = _Exit()
     opened: list[App] = []
     server = build_server(

@@ -11,12 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hawkeye_mcp.evaluation import Versions
 from hawkeye_mcp.intake.graph import read
-from hawkeye_mcp.intake.hlo_facts import HloFacts, hlo_facts
+from hawkeye_mcp.intake.hlo_facts import HloFacts
 from hawkeye_mcp.intake.structure_facts import Facts
 from hawkeye_mcp.intake.structure_facts import facts as structure_facts
 from hawkeye_mcp.judge import baseline
 from hawkeye_mcp.judge.workers import Worker, WorkerDied, WorkerError, WorkerPool, WorkerTimeout
-from hawkeye_mcp.profiler import hlo
 from hawkeye_mcp.versions import versions
 from hawkeye_mcp.workloads import Workload
 
@@ -81,10 +80,10 @@ async def reference_facts(
         return facts
     facts.argument_bytes, facts.output_bytes = compiled["argument_bytes"], compiled["output_bytes"]
     facts.temp_bytes, facts.hlo_text = compiled["temp_bytes"], compiled["text"]
-    try:
-        facts.hlo = hlo_facts(compiled["text"])
-    except hlo.Unreadable as error:
-        facts.hlo_problem = f"The compiled program cannot be read here: {error}"
+    if compiled["facts"]:
+        facts.hlo = HloFacts.model_validate(compiled["facts"])
+    else:
+        facts.hlo_problem = f"The compiled program cannot be read here: {compiled['unread']}"
     return facts
 
 

@@ -1,13 +1,18 @@
-"""What the TPU's compiler made of a program: its fusions, layouts, copies and custom calls, read from optimised HLO."""
+"""What the TPU's compiler made of a program: its fusions, layouts, copies and custom calls, read from optimised HLO.
+
+The text is read where it was compiled, as its reader imports jax; the facts are data for any process.
+"""
 
 import re
 from collections import Counter
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hawkeye_mcp.profiler import hlo
-from hawkeye_mcp.profiler.hlo_text import Computations, Line, parse
+if TYPE_CHECKING:
+    from hawkeye_mcp.profiler.hlo import Op
+    from hawkeye_mcp.profiler.hlo_text import Computations, Line
 
 MOST_LISTED = 64
 _KIND = re.compile(r"\bkind=k(\w+)")
@@ -67,6 +72,9 @@ class HloFacts(_Part):
 
 def hlo_facts(text: str) -> HloFacts:
     """Raises hlo.Unreadable: the text is no optimised HLO as this reader knows it."""
+    from hawkeye_mcp.profiler import hlo
+    from hawkeye_mcp.profiler.hlo_text import parse
+
     costs = hlo.ops(text)
     computations, entry = parse(text)
     lines = {line.name: line for line in _lines(computations)}
@@ -91,21 +99,21 @@ def hlo_facts(text: str) -> HloFacts:
     )
 
 
-def _lines(computations: Computations) -> Iterator[Line]:
+def _lines(computations: "Computations") -> "Iterator[Line]":
     for lines in computations.values():
         yield from lines
 
 
-def _number(parameter: Line) -> int:
+def _number(parameter: "Line") -> int:
     return int(parameter.inside) if parameter.inside.isdigit() else 0
 
 
-def _fusion(line: Line) -> str:
+def _fusion(line: "Line") -> str:
     found = _KIND.search(line.rest) if line.opcode == "fusion" else None
     return found[1].lower() if found else ""
 
 
-def _operation(op: hlo.Op, line: Line, computations: Computations) -> Operation:
+def _operation(op: "Op", line: "Line", computations: "Computations") -> Operation:
     inside = Counter(each.opcode for each in _within(line, computations))
     heavy = [f"{name} x{count}" if count > 1 else name for name, count in inside.items() if name in _HEAVY]
     return Operation(
@@ -119,7 +127,7 @@ def _operation(op: hlo.Op, line: Line, computations: Computations) -> Operation:
     )
 
 
-def _within(line: Line, computations: Computations, depth: int = 0) -> Iterator[Line]:
+def _within(line: "Line", computations: "Computations", depth: int = 0) -> "Iterator[Line]":
     if line.opcode != "fusion" or depth > 8:
         yield line
         return

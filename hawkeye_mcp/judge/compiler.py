@@ -141,19 +141,29 @@ def compile_baseline(workload: str, tpu: str, at: dict[str, int], dump: bool = F
 
 
 def baseline_hlo(workload: str, tpu: str, dump: bool = False) -> dict[str, Any]:
-    """The optimised program of a workload's plain JAX at its full size as text, and the bytes of its memory: {"text",
-    "argument_bytes", "output_bytes", "temp_bytes"}; or {"compiler": the compiler's words} if it refuses.
+    """The optimised program of a workload's plain JAX at its full size: {"text", "facts" (hlo_facts.HloFacts, or None where
+    "unread" says why), "argument_bytes", "output_bytes", "temp_bytes"}; or {"compiler": the compiler's words} if it refuses.
 
     dump: as for `compile_baseline`.
     """
+    from hawkeye_mcp.intake.hlo_facts import hlo_facts
+    from hawkeye_mcp.profiler import hlo
+
     device(tpu)  # what fails here is no fault of the workload
     try:
         text, compiled = _baseline(workload, tpu, {}, dump)
     except (jax.errors.JaxRuntimeError, MosaicError, ValueError, NotImplementedError, TypeError) as error:
         return {"compiler": f"{error}"}
     memory = compiled.memory_analysis()
+    facts, unread = None, ""
+    try:
+        facts = hlo_facts(text).model_dump(mode="json")
+    except hlo.Unreadable as error:
+        unread = f"{error}"[:500]
     return {
         "text": text,
+        "facts": facts,
+        "unread": unread,
         "argument_bytes": int(memory.argument_size_in_bytes),
         "output_bytes": int(memory.output_size_in_bytes),
         "temp_bytes": int(memory.temp_size_in_bytes),

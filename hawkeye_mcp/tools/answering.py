@@ -23,6 +23,9 @@ CAUTIOUS_WAIT_S = 50.0
 LONGEST_WAIT_S = 280.0
 PATIENT_CLIENTS = frozenset({"claude-code", "codex-mcp-client", "hawkeye-bench"})
 
+# The kinds of job that gate_report tells of.
+GATES = ("verify_port", "compare_structure", "reference_facts")
+
 
 def app_of(ctx: Context[App]) -> App:
     return ctx.request_context.lifespan_context
@@ -102,6 +105,10 @@ def report(app: App, job: Job[Evaluation | Profile]) -> reports.Report:
     condition = app.settings.condition
     if job.kind == "sanitize":
         return cast("reports.Report", sanitize_report.of_job(job, _unfinished(job)))
+    if job.kind in GATES:
+        from hawkeye_mcp.tools import gate_report  # a server without a job needs none of what it imports
+
+        return cast("reports.Report", gate_report.of_job(job, _unfinished(job)))
     if job.kind == "autotune":
         return cast("reports.Report", autotune_report.of_job(job, _unfinished(job), app.evaluations_left()))
     if isinstance(job.result, Evaluation):

@@ -1,5 +1,7 @@
 """Workloads, evaluations, cells and pooled kernels as MCP resources, as far as the condition shows them."""
 
+import json
+
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.context import Context
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
@@ -24,6 +26,8 @@ def register(server: MCPServer[App], settings: Settings) -> None:
     }
     for name in conditions.resources(settings.condition):
         kinds[name](server, settings)
+    if settings.job is not None:
+        _gates(server)
 
 
 def _workloads(server: MCPServer[App], settings: Settings) -> None:
@@ -95,6 +99,26 @@ def _profiles(server: MCPServer[App], settings: Settings) -> None:
         description="Roofline, where the cycles go and the hot loop's slots, by job_id.",
         mime_type="image/png",
     )(drawn)
+
+
+def _gates(server: MCPServer[App]) -> None:
+    from hawkeye_mcp.tools import gate_report
+
+    def gate(id: str, ctx: Context[App]) -> str:
+        try:
+            found = gate_report.whole(app_of(ctx).jobs.read(id))
+        except UnknownJob:
+            found = None
+        if found is None:
+            raise ResourceNotFoundError(f"There is no result of a gate {id!r}; they do not outlive the server.")
+        return json.dumps(found, indent=1, ensure_ascii=False)
+
+    server.resource(
+        "gate://{id}",
+        name="result of a gate",
+        description="Everything that was found of a port or a reference, by job_id.",
+        mime_type="application/json",
+    )(gate)
 
 
 def _cells(server: MCPServer[App], settings: Settings) -> None:
