@@ -73,7 +73,7 @@ def judged(
                 for kernel in kernels
             ]
             found = [await one(link, order) for order in orders]
-            tell(f"{link.name} ({link.host.address}; {attached(health.tpus)}): {_source(found[0])}")
+            tell(f"{link.name} ({link.host.address}; {attached(health.tpus)}){_source(found[0])}")
             return found
 
         return await choosing.on_one_of(registry.find(hosts), work, tell)
@@ -106,7 +106,8 @@ def tell(line: str) -> None:
 
 
 def _source(found: "Evaluation | Profile | Sanitized") -> str:
+    """Where its times are from; "" if it has none."""
     timing = getattr(found, "timing", None)
     if timing is None or timing.source is None:
-        return "no time"
-    return f"measured on {timing.measurement.device}" if timing.measurement else timing.source
+        return ""
+    return f": measured on {timing.measurement.device}" if timing.measurement else f": {timing.source}"

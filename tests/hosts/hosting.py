@@ -113,12 +113,13 @@ SSH = f"""#!{sys.executable}
 import asyncio, json, os, sys
 
 arguments = sys.argv[1:]
+end, host, port = arguments[arguments.index("-L") + 1].split(":")
+mode = os.stat(os.path.dirname(end)).st_mode & 0o777
 with open(os.environ["SSH_LOG"], "a") as log:
-    log.write(json.dumps({{"pid": os.getpid(), "arguments": arguments}}) + "\\n")
+    log.write(json.dumps({{"pid": os.getpid(), "arguments": arguments, "mode": mode}}) + "\\n")
 if said := os.environ.get("SSH_SAYS"):
     print("Warning: something harmless", said, sep="\\n", file=sys.stderr)
     sys.exit(255)
-end, host, port = arguments[arguments.index("-L") + 1].split(":")
 
 
 async def copy(reader, writer):

@@ -412,6 +412,7 @@ async def test_through_a_tunnel_all_is_as_without(tmp_path: Path, monkeypatch):
         found = await on(host, remote.evaluate, order("k"))
         assert found.status == "correct"
     called = json.loads(log.read_text())
+    assert called["mode"] == 0o700
     words = " ".join(called["arguments"])
     assert called["arguments"][-2:] == ["--", "me@tpu-vm"]
     for said in ("-N", "ExitOnForwardFailure=yes", "ServerAliveInterval=15", "BatchMode=yes", "ControlPath=none"):
