@@ -11,6 +11,8 @@ from hawkeye_mcp.commands import options, running
 
 if TYPE_CHECKING:
     from hawkeye_mcp.intake.importing import Imported
+    from hawkeye_mcp.intake.job import Job
+    from hawkeye_mcp.intake.plan import Plan
 
 app = typer.Typer(no_args_is_help=True, help="Bring your own: a PyTorch module, a JAX function or a description.")
 
@@ -33,21 +35,53 @@ def validate(job: JobFile, as_json: options.JsonOption = False) -> None:
 
 
 @app.command()
-def plan(job: JobFile, as_json: options.JsonOption = False) -> None:
+def plan(
+    job: JobFile,
+    record: Annotated[
+        bool,
+        typer.Option(
+            "--capture", help="Run the program, in a process of its own, to tell its arguments and their shapes."
+        ),
+    ] = False,
+    as_json: options.JsonOption = False,
+) -> None:
     """Say what an import will do, before anything runs: steps, gates, files.
 
-    Exit code: as `validate`; with 2 the plan is printed all the same.
+    With --capture also what arguments a port must take, in which order. Exit code: as `validate`; with 2 the plan is printed
+    all the same.
     """
     from hawkeye_mcp.intake import rules, show
 
-    report = rules.check(job)
+    report, declared = rules.read(job)
+    planned = report.plan
     if report.errors or report.missing_paths:
         typer.echo(show.report(report), err=True)
+    if record and planned and declared and not declared.needs_approval:  # where there is no program, tensors tell it
+        planned = _recorded(planned, declared)
     if as_json:
-        running.print_json(report.plan.model_dump(mode="json") if report.plan else None)
-    elif report.plan:
-        typer.echo(show.plan(report.plan))
+        running.print_json(planned.model_dump(mode="json") if planned else None)
+    elif planned:
+        typer.echo(show.plan(planned))
     raise typer.Exit(report.exit_code)
+
+
+def _recorded(planned: "Plan", job: "Job") -> "Plan":
+    """The plan with the signature of the program, which is run for that unless it has been."""
+    from hawkeye_mcp import state
+    from hawkeye_mcp.intake import captures
+    from hawkeye_mcp.intake.capture import CaptureFailed
+    from hawkeye_mcp.intake.plan import recorded
+
+    async def run(progress: Callable[[str], None]) -> "Plan":
+        found, _ = await captures.captured(job, state.folder(), progress)
+        return recorded(planned, found)
+
+    failed = (CaptureFailed, captures.NothingToRecord)
+    try:
+        return running.judged(run, passed_on=failed, stopped="nothing was recorded")
+    except failed as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(running.EXIT_OTHER_VERDICT) from None
 
 
 @app.command()

@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from hawkeye_mcp.intake import gate, signature
+from hawkeye_mcp.intake.capture import Capture
 from hawkeye_mcp.intake.inside.agreement import FLOAT32_TOLERANCE, OWN_ROUNDINGS
 from hawkeye_mcp.intake.job import Job
 
@@ -31,6 +32,16 @@ class Phase(_Part):
     gate: str | None = Field(None, description="What must hold for the import to go on. Null: nothing is decided here.")
 
 
+class Shaped(_Part):
+    """An argument or a result of the program, as it was recorded."""
+
+    name: str
+    role: str
+    dtype: str
+    full: tuple[int, ...]
+    check: tuple[int, ...]
+
+
 class Plan(_Part):
     """What `hawkeye job import` will do with a job."""
 
@@ -44,6 +55,9 @@ class Plan(_Part):
     )
     signature: str | None = Field(None, description="What a kernel, or a port, must define. Null: not known yet.")
     signature_note: str = Field("", description="Where the signature is from, or why it is not known.")
+    shapes: tuple[Shaped, ...] = Field(
+        (), description="Arguments, then results. Empty before the program was recorded."
+    )
     needs_torch: bool = Field(description="Whether PyTorch must be installed: the extra [torch].")
     torch_missing: tuple[str, ...] = Field((), description="What is needed of it and not installed here.")
     approval: str | None = Field(None, description="Why a person has to approve the workload before it is scored.")
@@ -72,6 +86,26 @@ def plan(job: Job) -> Plan:
         approval=_approval(job),
         executes=tuple(filter(None, [executed, traced])),
         only_read=tuple(filter(None, [source if kind == "cuda" else None, *references])),
+    )
+
+
+def recorded(found: Plan, capture: Capture) -> Plan:
+    """The plan with what a record of the program says of its signature."""
+    full, check = capture.sizes["full"], capture.sizes["check"]
+    shapes = [
+        Shaped(name=one.name, role=one.role, dtype=one.dtype, full=one.shape, check=other.shape)
+        for one, other in zip(full.arrays, check.arrays, strict=True)
+    ]
+    shapes += [
+        Shaped(name=f"result {i}", role="output", dtype=one.dtype, full=one.shape, check=other.shape)
+        for i, (one, other) in enumerate(zip(full.outputs, check.outputs, strict=True))
+    ]
+    return found.model_copy(
+        update={
+            "signature": f"workload({', '.join(array.name for array in full.arrays)})",
+            "signature_note": "; ".join(["as the program was recorded", *capture.notes]),
+            "shapes": tuple(shapes),
+        }
     )
 
 

@@ -23,7 +23,7 @@ LOOSE = 0.5
 
 def check(path: Path) -> Report:
     """Everything that is wrong with a job file, at once. Nothing that it names is run."""
-    return _read(path)[0]
+    return read(path)[0]
 
 
 def load(path: Path) -> Job:
@@ -32,13 +32,14 @@ def load(path: Path) -> Job:
     Raises:
         InvalidJob: it has errors, or names files that are not there.
     """
-    report, job = _read(path)
+    report, job = read(path)
     if job is None or not report.valid:
         raise InvalidJob(report)
     return job
 
 
-def _read(path: Path) -> tuple[Report, Job | None]:
+def read(path: Path) -> tuple[Report, Job | None]:
+    """The report on a job file, and the job, its paths absolute, unless it has errors; files may be missing."""
     try:
         raw = reading.read(path)
     except reading.UnreadableJob as error:

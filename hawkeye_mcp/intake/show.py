@@ -29,6 +29,8 @@ def plan(found: Plan) -> str:
     """What an import will do."""
     lines = [f"{found.workload} for {found.tpu}", f"Oracle: {found.oracle}."]
     lines += [f"Signature: {found.signature} ({found.signature_note})" if found.signature else found.signature_note]
+    for shape in found.shapes:
+        lines += [f"  {shape.name}: {shape.role}, {shape.dtype} {list(shape.full)}, at check size {list(shape.check)}"]
     lines += [f"Executed: {', '.join(found.executes) or 'nothing that you wrote'}"]
     if found.only_read:
         lines += [f"Only read: {', '.join(found.only_read)}"]

@@ -20,7 +20,7 @@ def of(job: Job) -> tuple[str | None, str]:
     if job.input.type == "pytorch":
         return (
             None,
-            "The names of a module's parameters are known once it has been run: hawkeye job plan JOB --capture.",
+            "The names of a module's parameters are known once it has been run: hawkeye job plan JOB.json --capture",
         )
     try:
         found = python_source.read(Path(job.input.path or "").read_text(encoding="utf-8"))
