@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hawkeye_mcp.intake import emit_values as values
+from hawkeye_mcp.intake.emit_fold import folded
 from hawkeye_mcp.intake.emit_rules import RULES, Operand, why_not
 from hawkeye_mcp.intake.emit_values import NotEmittable
 
@@ -204,9 +205,12 @@ class _Writer:
             return self.equations(getattr(inner, "jaxpr", inner), held, operands, body)
         if name in _SAME or self._changes_nothing(name, equation, operands):
             return operands
-        if name == "convert_element_type" and operands[0].value is not None:
-            value = np.asarray(operands[0].value).astype(params["new_dtype"])[()]
-            return [self.scalar(value, equation.outvars[0].aval)]
+        if operands and all(operand.value is not None for operand in operands) and not equation.outvars[0].aval.shape:
+            value = folded(name, [operand.value for operand in operands], equation.outvars[0].aval.dtype)
+            if value is not None:
+                return [self.scalar(value, equation.outvars[0].aval)]
+        if name == "select_n" and operands[0].value is not None:
+            return [operands[1 + int(operands[0].value)]]
         special = {"scan": self._scan, "while": self._while, "cond": self._cond}.get(name)
         if special:
             return special(equation, operands, body)

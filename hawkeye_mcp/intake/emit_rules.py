@@ -173,8 +173,10 @@ def _dynamic_update(params: dict[str, Any], operands: Sequence[Operand], avals: 
 
 
 def _numbers(kind: str, value: Any, fields: Sequence[str]) -> str:
+    """A description of axes; fields that say nothing are left out where they may be."""
+    told = {field: getattr(value, field, None) for field in fields}
     return _call(
-        kind, **{field: ints(getattr(value, field)) for field in fields if getattr(value, field, None) is not None}
+        kind, **{f: ints(axes) for f, axes in told.items() if axes is not None and (axes or "batching" not in f)}
     )
 
 

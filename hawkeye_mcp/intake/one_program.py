@@ -8,6 +8,7 @@ chooses between them. What is written is true at the two sizes; nothing is claim
 import itertools
 import math
 import re
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -104,10 +105,36 @@ def _expression(mine: str, theirs: str, found: Sequence[Length]) -> str | None:
         full, check = float(mine), float(theirs)
     except ValueError:
         return None
-    if not (full.is_integer() and check.is_integer()):
+    whole = full.is_integer() and check.is_integer()
+    if whole:
+        told = next((text for text, value in _candidates(int(full), int(check), found) if value), None)
+        if told:
+            return told if mine.isdigit() and theirs.isdigit() else f"float({told})"
+    if mine.isdigit() or theirs.isdigit():
         return None
-    told = next((text for text, value in _candidates(int(full), int(check), found) if value), None)
-    return f"float({told})" if told and not (mine.isdigit() and theirs.isdigit()) else told
+    return next((text for text, value in _powers(full, check, found) if value), None)
+
+
+def _powers(full: float, check: float, found: Sequence[Length]) -> Iterator[tuple[str, bool]]:
+    """Roots and reciprocals of lengths and of their parts, as scales of scores and means are."""
+    for name, one, other in _products(found):
+        for divisor in range(1, _MOST_FACTOR + 1):
+            if one % divisor or other % divisor:
+                continue
+            said = name if divisor == 1 else f"({name} // {divisor})"
+            said = f"({name})" if divisor == 1 and "*" in name else said
+            for power in (0.5, -0.5, -1, 0.25, -0.25):
+                alike = _alike((one // divisor) ** power, full) and _alike((other // divisor) ** power, check)
+                yield f"({said}**{power:g})", alike
+
+
+def _alike(value: float, said: float) -> bool:
+    """Whether a number is what is said, once it is of float32 or of bfloat16."""
+    (bits,) = struct.unpack("I", struct.pack("f", value))
+    half = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
+    return said in (struct.unpack("f", struct.pack("f", value))[0], struct.unpack("f", struct.pack("I", half))[0]) or (
+        struct.pack("f", said) == struct.pack("f", value)
+    )
 
 
 def _candidates(full: int, check: int, found: Sequence[Length]) -> Iterator[tuple[str, bool]]:

@@ -54,6 +54,7 @@ def test_lengths_without_a_name_have_that_of_the_array_and_axis() -> None:
         (lambda x: x.reshape(-1), (64, 32), (16, 8), "x0_0 * x0_1"),
         (lambda x: x.reshape(-1, 4), (64, 40), (16, 8), "x0_0 * x0_1 // 4"),
         (lambda x: jnp.broadcast_to(x, (3, *x.shape)).reshape(-1), (64,), (16,), "3 * x0_0"),
+        (lambda x: x.sum() / (x.shape[0] + 1.0), (64,), (16,), "/ float(x0_0 + 1)"),
         (lambda x: x[: x.shape[0] // 2], (64,), (16,), "x0_0 // 2"),
         (lambda x: x[: x.shape[0] - 3], (64,), (16,), "x0_0 - 3"),
         (lambda x: jnp.zeros((x.shape[0] + 2 - 3) // 2 + 1) + x.sum(), (65,), (17,), "(x0_0 + 1) // 2"),
@@ -64,6 +65,16 @@ def test_what_follows_from_lengths_is_said_so(function: Any, full: Any, check: A
     text = at(function, [full], [check])
     assert said in text
     assert "at_full_size" not in text
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_scales_that_are_roots_of_lengths_are_said_so(dtype: Any) -> None:
+    def scores(x: Any) -> Any:
+        x = x.astype(dtype)
+        return x * x.shape[1] ** -0.5, x / (x.shape[1] // 4) ** 0.5, x * (1 / x.shape[0])
+
+    text = at(scores, [(60, 128)], [(20, 64)], D=(128, 64), T=(60, 20))
+    assert all(said in text for said in ("* (D**-0.5)", "/ ((D // 4)**0.5)", "* (T**-1)")), text
 
 
 def test_what_does_not_follow_leaves_two_functions() -> None:
