@@ -55,9 +55,7 @@ class Plan(_Part):
     )
     signature: str | None = Field(None, description="What a kernel, or a port, must define. Null: not known yet.")
     signature_note: str = Field("", description="Where the signature is from, or why it is not known.")
-    shapes: tuple[Shaped, ...] = Field(
-        (), description="Arguments, then results. Empty before the program was recorded."
-    )
+    shapes: tuple[Shaped, ...] = Field((), description="Arguments, then results. Empty until a program was recorded.")
     needs_torch: bool = Field(description="Whether PyTorch must be installed: the extra [torch].")
     torch_missing: tuple[str, ...] = Field((), description="What is needed of it and not installed here.")
     approval: str | None = Field(None, description="Why a person has to approve the workload before it is scored.")
@@ -81,12 +79,30 @@ def plan(job: Job) -> Plan:
         writes=_writes(job),
         signature=written,
         signature_note=note,
+        shapes=tuple(_of_tensors(job)) if job.needs_approval else (),
         needs_torch=kind == "pytorch",
         torch_missing=_torch_missing(method) if kind == "pytorch" else (),
         approval=_approval(job),
         executes=tuple(filter(None, [executed, traced])),
         only_read=tuple(filter(None, [source if kind == "cuda" else None, *references])),
     )
+
+
+def _of_tensors(job: Job) -> list[Shaped]:
+    specification = job.input.specification
+    assert specification
+    known = {size: {**specification.constants, **job.sizes["full"], **of} for size, of in job.sizes.items()}
+    shape = {
+        (tensor.name, size): tuple(int(known[size][dim]) if isinstance(dim, str) else dim for dim in tensor.shape)
+        for tensor in specification.tensors
+        for size in job.sizes
+    }
+    return [
+        Shaped(name=t.name, role=t.role, dtype=t.dtype, full=shape[t.name, "full"], check=shape[t.name, "check"])
+        for role in ("input", "parameter", "output")
+        for t in specification.tensors
+        if t.role == role
+    ]
 
 
 def recorded(found: Plan, capture: Capture) -> Plan:

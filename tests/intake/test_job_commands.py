@@ -12,8 +12,10 @@ from job_files import JOBS, changed
 from typer.testing import CliRunner
 
 from hawkeye_mcp import cli
-from hawkeye_mcp.intake import fields
+from hawkeye_mcp.intake import fields, rules
+from hawkeye_mcp.intake.capture import Capture
 from hawkeye_mcp.intake.job import Job
+from hawkeye_mcp.intake.plan import recorded
 
 EXAMPLES = Path(__file__).parent / "jobs"
 
@@ -100,6 +102,48 @@ def test_a_plan_tells_the_tolerances_of_its_gates(tmp_path: Path) -> None:
     assert "There is no file" in found.stderr
     broken = _job("plan", job_files.write(tmp_path, changed(job, {"has_reference": True})))
     assert (broken.exit_code, broken.stdout) == (1, "")
+
+
+def test_a_plan_tells_shapes_once_they_are_known() -> None:
+    plan = json.loads(_job("plan", EXAMPLES / "softplus_gate.json", "--json").stdout)
+    assert plan["shapes"] == [
+        {"name": "x", "role": "input", "dtype": "float32", "full": [4096, 1024], "check": [32, 1024]},
+        {"name": "bias", "role": "parameter", "dtype": "float32", "full": [1024], "check": [1024]},
+        {"name": "out", "role": "output", "dtype": "float32", "full": [4096, 1024], "check": [32, 1024]},
+    ]
+    before = rules.check(EXAMPLES / "gated_mlp.json").plan
+    assert before
+    assert (before.signature, before.shapes) == (None, ())
+    draw = {"kind": "normal", "mean": 0, "std": 1}
+    sizes = {
+        size: {
+            "arrays": [
+                {"name": "x", "role": "input", "shape": [rows, 8], "dtype": "float32", "draw": draw},
+                {"name": "up_weight", "role": "parameter", "shape": [8, 8], "dtype": "bfloat16", "draw": draw},
+            ],
+            "outputs": [{"shape": [rows, 8], "dtype": "float32"}],
+        }
+        for size, rows in (("full", 64), ("check", 4))
+    }
+    record = {"source_sha256": "", "route": "torchax", "versions": {}, "sizes": sizes, "trials": 1, "notes": ["a note"]}
+    after = recorded(before, Capture.model_validate(record))
+    assert after.signature == "workload(x, up_weight)"
+    assert "a note" in after.signature_note
+    assert [(one.name, one.role, one.dtype, one.full, one.check) for one in after.shapes] == [
+        ("x", "input", "float32", (64, 8), (4, 8)),
+        ("up_weight", "parameter", "bfloat16", (8, 8), (8, 8)),
+        ("result 0", "output", "float32", (64, 8), (4, 8)),
+    ]
+
+
+@pytest.mark.slow
+def test_a_plan_with_capture_runs_the_program_for_its_signature(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    plan = json.loads(_job("plan", EXAMPLES / "gated_mlp.json", "--capture", "--json").stdout)
+    assert plan["signature"] == "workload(x, gate_weight, up_weight, down_weight, down_bias)"
+    assert plan["shapes"][0]["check"] == [32, 256]
 
 
 def test_a_plan_tells_what_of_pytorch_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
