@@ -44,7 +44,7 @@ async def conclude(
     progress: Callable[[str], None],
 ) -> Autotuned:
     """Judge, compare, and write the winner into the folder."""
-    order = ranked(looked, plan.own)
+    order = ranked(looked)
     found = await _judged(request, plan, order, evaluate, progress)
     gain = _gain(found.unchanged, found.best)
     best = found.unchanged if gain and gain.ratio <= 1 else found.best  # a tie is the incumbent's

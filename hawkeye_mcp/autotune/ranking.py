@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from hawkeye_mcp.autotune.model import Looked, Source
-from hawkeye_mcp.autotune.space import Point
 
 
 def ranked_by(looked: Sequence[Looked]) -> Source:
@@ -13,14 +12,15 @@ def ranked_by(looked: Sequence[Looked]) -> Source:
     return "measured" if timed and all(each.measured_us is not None for each in timed) else "predicted"
 
 
-def ranked(looked: Sequence[Looked], own: Point) -> list[Looked]:
-    """Points with a time, best first: those whose time is only a lower bound after all others, the file's own values
-    before others as fast, and of those the one that was proposed first."""
+def ranked(looked: Sequence[Looked]) -> list[Looked]:
+    """Points with a time, best first: those whose time is only a lower bound after all others, and of those that are as
+    fast the one that was proposed first, which the file's own values are.
+    """
     by = ranked_by(looked)
 
-    def key(each: Looked) -> tuple[bool, float, bool]:
+    def key(each: Looked) -> tuple[bool, float]:
         us = each.measured_us if by == "measured" else each.predicted_us
-        return each.lower_bound, us or 0.0, each.parameters != own
+        return each.lower_bound, us or 0.0
 
     return sorted((each for each in looked if each.timed), key=key)
 

@@ -194,5 +194,5 @@ def _told(count: int, looked: Looked, so_far: list[Looked]) -> str:
     elif looked.rung == "estimate":
         found = f"about {us(looked.estimate_us)} us by estimate, and left at that"
     told = f"{len(so_far)} of {count}: {shown(looked.parameters)}: {found}"
-    best = next(iter(ranked(so_far, {})), None)
+    best = next(iter(ranked(so_far)), None)
     return f"{told}; best {us(best.predicted_us)} us at {shown(best.parameters)}" if best else told

@@ -34,12 +34,14 @@ def estimate_us(a: int, b: int) -> float:
 
 @dataclass
 class StandIn:
-    """profiled, judged: the points that it was asked of, in order. within: how far off its times may be."""
+    """profiled, judged: the points that it was asked of, in order. within: how far off its times may be.
+    judged_us: times that a full evaluation finds, where they are others."""
 
     wrong: set[tuple[int, int]] = field(default_factory=set)
     faulty: set[tuple[int, int]] = field(default_factory=set)
     lower_bounds: set[tuple[int, int]] = field(default_factory=set)
     within: float = 1.1
+    judged_us: dict[tuple[int, int], float] = field(default_factory=dict)
     hold_after: int | None = None
     isolation: str = "rlimits"
     profiled: list[tuple[int, int]] = field(default_factory=list)
@@ -94,13 +96,13 @@ class StandIn:
             kernel_sha256=sha256(source),
             isolation=self.isolation,
             correctness=Correctness(ok=right, size="check", seeds=3, gate="E <= 0.01", outputs=[]),
-            timing=self._timing(point),
+            timing=self._timing(point, self.judged_us.get(point)),
             versions=VERSIONS,
             created="2026-01-01T00:00:00+00:00",
         )
 
-    def _timing(self, point: tuple[int, int]) -> Timing:
-        us = time_us(*point)
+    def _timing(self, point: tuple[int, int], us: float | None = None) -> Timing:
+        us = us or time_us(*point)
         return Timing(
             source="predicted",
             candidate_us=us,

@@ -133,6 +133,13 @@ async def test_a_tie_is_the_files_own(tmp_path):
     assert found.message.startswith("Nothing faster than the file as it is was found")
 
 
+@pytest.mark.parametrize("us", [206.0, 230.0])
+async def test_a_winner_that_is_no_faster_when_judged_gives_way_to_the_file_as_it_is(tmp_path, us):
+    found = await run(tmp_path, StandIn(judged_us={BEST: us}))
+    assert (found.status, found.best.parameters, found.best.us) == ("best_already", {"A": 1, "B": 8}, 206.0)
+    assert found.best_file is None
+
+
 async def test_no_gain_is_stated_over_a_file_that_is_wrong(tmp_path):
     found = await run(tmp_path, StandIn(wrong={(1, 8)}))
     assert (found.status, found.gain, found.best.parameters) == ("no_comparison", None, {"A": 4, "B": 16})
@@ -279,6 +286,20 @@ async def test_a_grid_predicts_what_halving_left_at_an_estimate(tmp_path):
     assert left
     assert set(judge.profiled) == left
     assert found.counts == {"predicted": 9, "compile_error": 3}
+
+
+async def test_halving_in_another_order_goes_on_from_estimates_that_are_known(tmp_path):
+    space = {"A": list(range(1, 10)), "B": [8, 10]}
+    rungs = {}
+    for name, seed in (("fresh", 1), ("shared", 0), ("shared", 1)):
+        judge = StandIn()
+        found = await run(tmp_path / name, judge, strategy="halving", space=space, seed=seed)
+        rungs[name, seed] = {tuple(p.parameters.values()) for p in found.looked_at if p.rung == "prediction"}
+    fresh, earlier = rungs["fresh", 1], rungs["shared", 0]
+    assert fresh - earlier
+    assert rungs["shared", 1] == fresh | earlier
+    assert set(judge.profiled) == fresh - earlier, "estimates are not made again where they decide"
+    assert all(each.estimate_us == estimate_us(*each.parameters.values()) for each in found.looked_at)
 
 
 async def test_another_judge_or_a_damaged_line_is_looked_at_again(tmp_path):
