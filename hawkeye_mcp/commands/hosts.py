@@ -195,8 +195,11 @@ def _ask(hosts: "dict[str, Host]") -> "dict[str, Health | HostFailed]":
     when = datetime.now(UTC).isoformat(timespec="seconds")
     for name, answer in found.items():
         if isinstance(answer, Health):
-            machine = Machine.model_validate(answer.model_dump())
-            registry.note(name, hosts[name], registry.Facts(when=when, machine=machine))
+            facts = registry.Facts(when=when, machine=Machine.model_validate(answer.model_dump()))
+            try:
+                registry.note(name, hosts[name], facts)
+            except registry.RegistryError as error:  # what was found can be told all the same
+                remote.tell(str(error))
     return found
 
 

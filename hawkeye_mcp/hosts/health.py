@@ -12,14 +12,19 @@ PATH = "/health"
 
 
 class _Told(BaseModel):
-    # A newer server may say more.
+    """A newer server may say more."""
+
     model_config = ConfigDict(extra="ignore")
+
+
+class VersionsThere(Versions, _Told):
+    """Of the server's installation."""
 
 
 class Machine(_Told):
     """What stays the same while the server runs."""
 
-    versions: Versions
+    versions: VersionsThere
     tpus: list[str] = Field(description="The generation of each attached TPU chip; empty: it predicts.")
     cpus: int = Field(ge=1)
 
@@ -37,5 +42,5 @@ class Health(Machine):
 
 def here(running: int, queued: int) -> Health:
     """This machine."""
-    cpus = len(os.sched_getaffinity(0))
-    return Health(versions=versions(), tpus=attached.tpus(), cpus=cpus, running=running, queued=queued)
+    cpus, installed = len(os.sched_getaffinity(0)), VersionsThere.model_validate(versions().model_dump())
+    return Health(versions=installed, tpus=attached.tpus(), cpus=cpus, running=running, queued=queued)

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from hawkeye_mcp.evaluation import Versions
 from hawkeye_mcp.hosts import registry
-from hawkeye_mcp.hosts.health import Machine
+from hawkeye_mcp.hosts.health import Health, Machine, VersionsThere
 from hawkeye_mcp.hosts.registry import BadHost, DamagedRegistry, Facts, Host, UnknownHost
 
 FACTS = Facts(
     when="2026-01-01T00:00:00+00:00",
-    machine=Machine(versions=Versions(hawkeye="1", jax="2", jaxlib="3", libtpu="4"), tpus=["v6e"] * 4, cpus=180),
+    machine=Machine(versions=VersionsThere(hawkeye="1", jax="2", jaxlib="3", libtpu="4"), tpus=["v6e"] * 4, cpus=180),
 )
 ADDER = """
 import sys
@@ -199,3 +198,9 @@ def test_processes_that_change_it_at_the_same_time_lose_nothing(config):
     expected = {f"p{adder}-{number}" for adder in range(4) for number in range(20) if number % 5 != 4}
     assert set(registry.read()) == expected
     assert [path.name for path in config.parent.iterdir() if path.name.endswith(".part")] == []
+
+
+def test_what_a_newer_server_says_of_itself_beyond_our_fields_is_left_out():
+    told = {"versions": FACTS.machine.versions.model_dump() | {"mosaic": "5"}, "tpus": [], "cpus": 1, "disk": 7}
+    found = Health.model_validate_json(json.dumps(told | {"running": 1, "queued": 2}))
+    assert (found.load, found.versions) == (3, FACTS.machine.versions)
