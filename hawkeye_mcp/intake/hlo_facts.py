@@ -78,6 +78,8 @@ def hlo_facts(text: str) -> HloFacts:
     costs = hlo.ops(text)
     computations, entry = parse(text)
     lines = {line.name: line for line in _lines(computations)}
+    if not entry:
+        raise hlo.Unreadable("the text has no entry computation")
     main = computations[entry]
     results = [line for line in main if line.opcode not in ("parameter", "constant")]
     parameters = [line for line in main if line.opcode == "parameter"]
