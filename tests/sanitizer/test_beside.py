@@ -82,20 +82,21 @@ async def test_a_kernel_that_was_traced_for_the_interpreter_before_is_watched_an
 
 
 @pytest.mark.parametrize(
-    ("does", "ran", "said"),
+    ("does", "limit_s", "said"),
     [
-        ("time.sleep(600)", 1, "it was not done within 1 s"),
-        ("os.kill(os.getpid(), signal.SIGSTOP)", 0, "still running after 1.2 s"),
-        ("os._exit(7)", 0, "exit code 7"),
-        ("raise SystemExit('leaving')", 1, "SystemExit: leaving"),
+        ("time.sleep(600)", 1.0, "it was not done within 1 s"),
+        ("os.kill(os.getpid(), signal.SIGSTOP)", 1.0, "still running after 1.2 s"),
+        ("os._exit(7)", 60.0, "exit code 7"),
+        ("raise SystemExit('leaving')", 60.0, "SystemExit: leaving"),
     ],
 )
-async def test_a_kernel_that_hangs_or_ends_while_it_is_watched_is_said_to(monkeypatch, does, ran, said):
-    monkeypatch.setattr(run, "QUICK_S", 1.0)
+async def test_a_kernel_that_hangs_or_ends_while_it_is_watched_is_said_to(monkeypatch, does, limit_s, said):
+    monkeypatch.setattr(run, "QUICK_S", limit_s)
     monkeypatch.setattr(run, "_GRACE_S", 0.2)
     found = await _beside(GOOD + THIRD.format(does=does))
-    assert (found.findings, found.checks) == ([], RAN[:ran])
-    assert {skip.check for skip in found.not_checked} == {*RAN[ran:], "seeds", "two_cores"}
+    assert found.findings == []
+    assert set(found.checks) <= {"static"}  # which came first, where the process lives to tell
+    assert {*found.checks, *(skip.check for skip in found.not_checked)} == {*RAN, "seeds", "two_cores"}
     assert said in found.not_checked[0].reason
 
 

@@ -17,7 +17,7 @@ from jax._src.core import jaxpr_as_fun
 from jax._src.pallas.mosaic.interpret import interpret_pallas_call as interpreter
 from jax._src.pallas.mosaic.interpret.params import InterpretParams
 
-from . import static, watch
+from . import grid, record, shadow, static, watch
 
 SEEDS = (1, 2, 3)
 # Programs run a few times, so they are compiled fast; and what multiplies garbage by zero must stay garbage, which
@@ -25,16 +25,16 @@ SEEDS = (1, 2, 3)
 _OPTIONS = {"xla_backend_optimization_level": 0, "xla_disable_hlo_passes": "algsimp"}
 _MOST_SITES = 24
 _KINDS = {
-    watch.FRESH: "uninitialised_read",
-    watch.PADDING: "ragged_edge",
-    watch.CARRIED: "parallel_carry",
-    watch.IN_FLIGHT: "read_before_wait",
+    shadow.FRESH: "uninitialised_read",
+    shadow.PADDING: "ragged_edge",
+    shadow.CARRIED: "parallel_carry",
+    shadow.IN_FLIGHT: "read_before_wait",
 }
 _SEEN = {
-    watch.FRESH: "was never written before",
-    watch.PADDING: "lies past the edge of the array",
-    watch.CARRIED: "was left there by another point of a parallel axis",
-    watch.IN_FLIGHT: "a copy that was not waited for may still be writing",
+    shadow.FRESH: "was never written before",
+    shadow.PADDING: "lies past the edge of the array",
+    shadow.CARRIED: "was left there by another point of a parallel axis",
+    shadow.IN_FLIGHT: "a copy that was not waited for may still be writing",
 }
 
 
@@ -73,17 +73,17 @@ def full_size(closed: Any, file: str, report: Report) -> None:
 
 def run_one_core(traced: Callable[..., Any], inputs: list[Any], file: str, report: Report, quick: bool) -> None:
     """traced(inputs, params): the program for jax's TPU interpreter. quick: without the orders of parallel axes."""
-    watch.start(watch.Watch(file))
+    record.start(record.Watch(file))
     watch.install(cores=1)
     # on one core only copies run beside the kernel; where there are none, nothing is lost but time
-    closed = traced(inputs, InterpretParams(detect_races=True, grid_point_recorder=watch.next_step))
+    closed = traced(inputs, InterpretParams(detect_races=True, grid_point_recorder=grid.next_step))
     kernels = [call.eqn for call in static.calls(closed.jaxpr)]
     program = jax.jit(jaxpr_as_fun(closed), compiler_options=_OPTIONS)
     checks = ["uninitialised", "out_of_bounds", "dma", "semaphores", "revisits", "parallel", "races"]
     start = time.monotonic()
 
-    def run(**how: Any) -> tuple[watch.Watch, list[Any] | None, str]:
-        each = watch.start(watch.Watch(file, **how))
+    def run(**how: Any) -> tuple[record.Watch, list[Any] | None, str]:
+        each = record.start(record.Watch(file, **how))
         try:
             outputs = [np.asarray(x) for x in program(*inputs)]
         except Exception as error:
@@ -111,9 +111,9 @@ def run_one_core(traced: Callable[..., Any], inputs: list[Any], file: str, repor
     report.seconds["one_core"] = round(time.monotonic() - start, 3)
 
 
-def _guilty(sites: list[watch.Site], outputs: list[Any], run: Callable[..., Any]) -> list[watch.Site]:
+def _guilty(sites: list[shadow.Site], outputs: list[Any], run: Callable[..., Any]) -> list[shadow.Site]:
     """The sites at which garbage changes the result."""
-    garbage = (watch.NAN, watch.LARGE)
+    garbage = (record.NAN, record.LARGE)
 
     def matters(**how: Any) -> bool:
         _, found, _ = run(telling=False, **how)
@@ -123,15 +123,15 @@ def _guilty(sites: list[watch.Site], outputs: list[Any], run: Callable[..., Any]
     if not harmful:
         return []
     guilty = [site for site in sites[:_MOST_SITES] if any(matters(fills={site: how}) for how in harmful)]
-    fresh = {(site.line, site.role, site.name) for site in guilty if site.code == watch.FRESH}
-    guilty = [s for s in guilty if s.code != watch.CARRIED or (s.line, s.role, s.name) not in fresh]
+    fresh = {(site.line, site.role, site.name) for site in guilty if site.code == shadow.FRESH}
+    guilty = [s for s in guilty if s.code != shadow.CARRIED or (s.line, s.role, s.name) not in fresh]
     return guilty or sites[:1]
 
 
-def _told(site: watch.Site, seen: watch.Watch) -> dict[str, Any]:
+def _told(site: shadow.Site, seen: record.Watch) -> dict[str, Any]:
     kind = _KINDS[site.code]
     name = f"{site.role} {site.name}".strip()
-    if site.role == "output" and site.code == watch.FRESH:
+    if site.role == "output" and site.code == shadow.FRESH:
         kind, message = "unwritten_output", f"the kernel returns elements of {name} that it never writes"
     elif site.role == "output":
         message = f"the kernel returns elements of {name} of which some {_SEEN[site.code].replace('was', 'were', 1)}"
@@ -163,7 +163,7 @@ def _orders(kernels: list[Any], outputs: list[Any], run: Callable[..., Any], rep
 
 
 def run_two_cores(traced: Callable[..., Any], inputs: list[Any], file: str, report: Report) -> None:
-    params = InterpretParams(detect_races=True, num_cores_or_threads=2, grid_point_recorder=watch.next_step)
+    params = InterpretParams(detect_races=True, num_cores_or_threads=2, grid_point_recorder=grid.next_step)
     closed = traced(inputs, params)
     calls = list(static.calls(closed.jaxpr))
     kernels = [call.eqn for call in calls]
@@ -173,7 +173,7 @@ def run_two_cores(traced: Callable[..., Any], inputs: list[Any], file: str, repo
         return report.skip("two_cores", "the interpreter splits a grid only where its parallel axes come first")
     used = {(call.name, number) for call in calls for number, taken in enumerate(call.used) if taken}
     outputs_of = {(call.name, number) for call in calls for number in range(len(call.used))}
-    seen = watch.start(watch.Watch(file, unused=frozenset(outputs_of - used)))
+    seen = record.start(record.Watch(file, unused=frozenset(outputs_of - used)))
     watch.install(cores=2)
     start = time.monotonic()
     program = jax.jit(jaxpr_as_fun(closed), compiler_options=_OPTIONS)

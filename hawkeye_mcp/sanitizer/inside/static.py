@@ -11,7 +11,8 @@ from jax._src import core as jax_core
 from jax._src.pallas import core as pallas_core
 from jax._src.pallas.mosaic import core as mosaic_core
 
-from . import watch
+from .record import line_of
+from .shadow import is_parallel
 
 MOST_STEPS = 1 << 18
 _MOST_BLOCKS = 1 << 22
@@ -40,7 +41,7 @@ class Call:
     def semantics(self) -> tuple[bool, ...]:
         params = self.eqn.params["compiler_params"]
         how = getattr(params, "dimension_semantics", None) or ()
-        return tuple(watch._is_parallel(one) for one in how) or (False,) * len(self.mapping.grid)
+        return tuple(is_parallel(one) for one in how) or (False,) * len(self.mapping.grid)
 
 
 def calls(jaxpr: Any, known: dict[Any, int] | None = None) -> Iterator[Call]:
@@ -84,11 +85,11 @@ def _finding(call: Call, kind: str, line: int, message: str, file: str) -> dict[
 
 
 def _line(call: Call, file: str) -> int:
-    return watch.line_of(call.eqn.source_info, file)
+    return line_of(call.eqn.source_info, file)
 
 
 def _waits(call: Call, file: str) -> list[dict[str, Any]]:
-    names = [(eqn.primitive.name, watch.line_of(eqn.source_info, file)) for eqn in primitives(call.eqn.params["jaxpr"])]
+    names = [(eqn.primitive.name, line_of(eqn.source_info, file)) for eqn in primitives(call.eqn.params["jaxpr"])]
     starts = [line for name, line in names if name == "dma_start"]
     if starts and all(name != "dma_wait" for name, _ in names):
         return [_finding(call, "dma_never_waited", starts[0], "starts a copy that nothing waits for", file)]
