@@ -30,15 +30,11 @@ def _tensors(job: Declared, *roles: str) -> list[dict[str, Any]]:
 
 
 def _sized(job: Declared) -> dict[str, Any]:
-    """Names that a shape may have: those with a length at both sizes."""
+    """Names that a shape may have, with their values at full and at check, where that is the one at full unless it differs."""
     sizes = job("sizes") or {}
-    full = sizes.get("full", {})
-    check = sizes.get("check", full)
-    constants = job(f"{SPECIFICATION}.constants") or {}
-    return {
-        name: (full.get(name, constants.get(name)), check.get(name, constants.get(name)))
-        for name in {*full, *check, *constants}
-    }
+    full = (job(f"{SPECIFICATION}.constants") or {}) | sizes.get("full", {})
+    check = full | sizes.get("check", {})
+    return {name: (full.get(name), check[name]) for name in check}
 
 
 def _lengthless(job: Declared) -> str:
