@@ -20,6 +20,7 @@ from hawkeye_mcp.commands import (
     ideas,
     job,
     options,
+    references,
     remote,
     running,
     runs,
@@ -237,6 +238,7 @@ def install(
 
 for _command in (
     autotune.autotune,
+    references.references,
     sanitize.sanitize,
     gates.verify_port,
     gates.compare_structure,

@@ -49,6 +49,12 @@ class Cuda:
     constants: list[Constant] = field(default_factory=list)
     memory: list[Memory] = field(default_factory=list)
 
+    def add(self, other: Cuda) -> None:
+        self.kernels += other.kernels
+        self.launches += other.launches
+        self.constants += other.constants
+        self.memory += other.memory
+
 
 def read(source: str, found: Found, first_line: int = 1) -> Cuda:
     """The facts of a CUDA text; mechanisms go to `found`.
