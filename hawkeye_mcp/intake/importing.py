@@ -81,7 +81,8 @@ class Imported(_Part):
     next_steps: list[str]
 
     def __str__(self) -> str:
-        lines = [f"{self.folder}: imported ({self.route}), gate {self.gate}"]
+        made = {"torchax": "by torchax", "golden": "from a port", "jax": "from JAX"}[self.route]
+        lines = [f"{self.folder}: imported {made}, gate {self.gate}"]
         lines += [f"  {one.name:<18} {one.message}" for one in self.gates]
         lines += [f"  note               {note}" for note in self.notes]
         lines += [f"  not told apart     {mutant}" for mutant in self.survivors]
@@ -299,6 +300,8 @@ class _Import:
             )
         tried: list[tuple[Declaration, Checked]] = []
         for tolerance in gates:
+            if any(one.tolerance.metric == tolerance.metric and not _worth(found, tolerance) for one, found in tried):
+                continue
             declared = declared.with_tolerance(tolerance)
             self._declare(declared)
             self.progress(f"check with wrong programs ({tolerance.gate})")
@@ -370,6 +373,11 @@ class _Import:
             notes=[*self.notes, *checked.notes],
             next_steps=steps,
         )
+
+
+def _worth(checked: Checked, closer: Tolerance) -> bool:
+    """Whether a closer gate of the same metric may tell more than this check did."""
+    return _fatal(checked) or any((mutant.error or 0) > closer.limit for mutant in checked.mutants.survived)
 
 
 def _fatal(checked: Checked) -> bool:

@@ -51,6 +51,17 @@ def merged(
     return together if together is not None else _chosen(texts, shapes)
 
 
+def are_one(
+    texts: Mapping[Size, str],
+    shapes: Mapping[Size, Sequence[tuple[int, ...]]],
+    constants: Mapping[Size, Mapping[str, int]],
+) -> bool:
+    """Whether the programs of both sizes differ in nothing that does not follow from the lengths of the arguments."""
+    if texts["full"] == texts["check"]:
+        return True
+    return _unified(texts["full"], texts["check"], lengths(texts["full"], shapes, constants)) is not None
+
+
 def lengths(
     text: str, shapes: Mapping[Size, Sequence[tuple[int, ...]]], constants: Mapping[Size, Mapping[str, int]]
 ) -> list[Length]:

@@ -1,7 +1,7 @@
 """A port through its gates, and the program that it is then worth. Imports no jax."""
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hawkeye_mcp.candidate.sandbox import SandboxPool
-from hawkeye_mcp.intake import compare_structure, precise, trace_port, verify_port
+from hawkeye_mcp.intake import compare_structure, one_program, precise, trace_port, verify_port
 from hawkeye_mcp.intake.capture import Capture
-from hawkeye_mcp.intake.folder import SIZES, NotWritten, Program, itemsize
+from hawkeye_mcp.intake.folder import SIZES, NotWritten, Program, constants, itemsize
 from hawkeye_mcp.intake.job import Job
 from hawkeye_mcp.intake.trace_port import PortRefused
 from hawkeye_mcp.judge.workers import WorkerPool
@@ -67,30 +67,56 @@ async def ported(
     if not verified.passed:
         raise PortFailed("verify_port", verified.message, verified.next_step, verified.problems[1:20])
     gates = [("trace_port", f"traced in the sandbox ({traced.isolation})"), ("verify_port", verified.message)]
-    gates += _structure(capture, verified.structures["check"])
     programs: dict[Size, Program] = {}
     for size in SIZES:
         of = traced.sizes[size]
-        programs[size] = Program(
-            of.source, {c.name: _array(c) for c in of.constants}, {c.name: c.dtype for c in of.constants}
-        )
+        own = {constant.name: _array(constant) for constant in of.constants}
+        programs[size] = Program(of.source, own, {constant.name: constant.dtype for constant in of.constants})
+    gates.append(("compare_structure", same_at_every_size(job, capture, verified.structures, programs)))
     return programs, {size: verified.structures[size] for size in SIZES}, gates
 
 
-def _structure(capture: Capture, port: dict[str, Any]) -> list[tuple[str, str]]:
-    """Raises PortFailed."""
-    reference = capture.sizes["check"].structure
-    if reference is None:
-        return [("compare_structure", "not compared: PyTorch's program cannot be converted, so that there is no other")]
-    compared = compare_structure.compare(reference, port)
-    if compared.verdict == "divergent":
+def same_at_every_size(
+    job: Job, capture: Capture, structures: Mapping[Size, dict[str, Any]], programs: Mapping[Size, Program]
+) -> str:
+    """What holds of a port at the full size too, where no results were recorded.
+
+    Its structure is that of the program at both sizes; without one, it must do the same at both but for lengths.
+
+    Raises:
+        PortFailed: neither can be said.
+    """
+    said = []
+    for size in SIZES:
+        reference = capture.sizes[size].structure
+        if reference is None:
+            break
+        compared = compare_structure.compare(reference, structures[size])
+        if compared.verdict == "divergent":
+            raise PortFailed(
+                "compare_structure",
+                f"At {size} size the port is another program: {compared.message}",
+                "Use the same operations, axes, constants and dtypes.",
+                compared.differences,
+            )
+        said.append(f"{compared.verdict} at {size} size")
+    if len(said) == len(SIZES):
+        return ", ".join(said)
+    shapes = {size: [(*array.shape,) for array in capture.sizes[size].arrays] for size in SIZES}
+    for size in SIZES:
+        shapes[size] += [value.shape for value in programs[size].constants.values()]
+    texts = {size: programs[size].text for size in SIZES}
+    if not one_program.are_one(texts, shapes, constants(job)):
         raise PortFailed(
             "compare_structure",
-            f"The port is another program: {compared.message}",
-            "Use the same operations, axes, constants and dtypes.",
-            compared.differences,
+            "At full size the port does something else than at the check size, where its results were compared, and there "
+            "is no program of PyTorch's to compare it with.",
+            "Write it so that nothing but lengths hangs on the arguments' shapes: no branch or constant of its own.",
+            [],
         )
-    return [("compare_structure", f"{compared.verdict}: {compared.message}")]
+    return (
+        "not compared, as PyTorch's program cannot be converted; the port does the same at both sizes but for lengths"
+    )
 
 
 def _array(constant: trace_port.Constant) -> NDArray[Any]:
