@@ -106,6 +106,8 @@ def _primary(found: list[Source]) -> tuple[Source | None, str | None]:
     complete = [source for source in programs if source.gives_inputs]
     kernels = [source for source in found if source.language in ("cuda", "pytorch_with_inline_cuda")]
     candidates = complete or programs or kernels
+    if not found:
+        return None, f"There is no source file: none ends in {', '.join(SUFFIXES)}."
     if not candidates:
         return None, "No file holds a program that could be brought: a PyTorch module, a JAX function or a CUDA kernel."
     if len(candidates) > 1:

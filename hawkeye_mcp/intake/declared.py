@@ -14,6 +14,7 @@ from hawkeye_mcp.intake import fields
 from hawkeye_mcp.intake.report import Problem
 
 Loc = tuple[int | str, ...]
+_SHOULD = "Input should be "
 
 
 class Unknown:
@@ -107,12 +108,18 @@ def _problem(loc: Loc, errors: list[ErrorDetails]) -> Problem:
         near = difflib.get_close_matches(str(loc[-1]), legal, n=1)
         fix = f"Did you mean {near[0]!r}? " if near else "Remove it. "
         return Problem(field=field, message=f"There is no field {field}.", fix=f"{fix}There are {', '.join(legal)}.")
-    what = ", or ".join(dict.fromkeys(each["msg"].removeprefix("Value error, ") for each in errors))
     got = "" if isinstance(first["input"], dict | list) else f" (got {_shown(first['input'])})"
-    fix = f"{field} is: {description}" if description else f"Correct {field}."
     if about is None and loc[:1] == ("sizes",):
-        fix = f"sizes is: {fields.table()['sizes'].description}"
-    return Problem(field=field, message=f"{field}: {what}{got}.".replace("..", "."), fix=fix)
+        description = fields.table()["sizes"].description or ""
+    fix = "Use one of these." if first["type"] == "literal_error" and " or " in first["msg"] else "Correct it."
+    return Problem(field=field, message=f"{_wrong(field, errors)}{got}.", fix=f"{fix} {description}".rstrip())
+
+
+def _wrong(field: str, errors: list[ErrorDetails]) -> str:
+    """`x should be this or that`, of all the types that were tried."""
+    told = list(dict.fromkeys(each["msg"].removeprefix("Value error, ").rstrip(".") for each in errors))
+    wanted = [each.removeprefix(_SHOULD) for each in told if each.startswith(_SHOULD)]
+    return f"{field} should be {' or '.join(wanted)}" if wanted else f"{field}: {told[0]}"
 
 
 def _shown(value: Any) -> str:

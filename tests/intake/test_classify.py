@@ -165,7 +165,8 @@ def test_nothing_that_can_be_read_is_told_from_nothing_that_fits(tmp_path: Path)
     assert [file.language for file in found.files] == ["unreadable"] * 3
     assert "was never closed" in found.files[1].note
     (tmp_path / "empty").mkdir()
-    assert classify.classify([tmp_path / "empty"], tmp_path).exit_code == 4
+    nothing = classify.classify([tmp_path / "empty"], tmp_path)
+    assert (nothing.exit_code, "no source file" in (nothing.ambiguity or "")) == (4, True)
     assert classify.classify([*none, *_write(tmp_path, g__py="x = 1")], tmp_path).exit_code == 3
 
 
