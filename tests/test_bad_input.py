@@ -308,16 +308,27 @@ def test_after_all_that_the_same_judge_still_judges(judge_it):
 def test_a_program_that_does_less_than_the_verified_one_takes_less_time_than_the_hardware_allows(judge_it, file):
     found = judge_it(_source(file))
     assert found.status == "rejected", found.message
-    # Of two that see it at the same time, the first one speaks.
-    assert "does not do the work" in found.message or "not on the TPU" in found.message
+    # Of several that see it at the same time, the first one speaks.
+    assert any(said in found.message for said in ("does not do the work", "not on the TPU", "do less work"))
     assert found.speedup is None
+
+
+@pytest.mark.parametrize("file", ["size_gated_plausible", "work_never_reached"])
+def test_a_program_that_does_less_at_full_size_is_refused_however_long_it_takes(judge_it, file):
+    found = judge_it(_source(file))
+    assert found.status == "rejected", found.message
+    assert "do less work than at check size, where they are verified: division, reduction, root." in found.message
+    assert "the same work at every size" in found.next_step
 
 
 def test_who_fails_to_trace_at_the_check_size_is_not_taken_for_evaluated_as_on_a_tpu():
     class Pool:
         async def call(self, task: str, limit_s: float, **given: object) -> dict[str, object]:
-            assert (task, given["size"]) == ("verify", "full")
-            return {"ok": True, "seeds": 1, "outputs": [], "problem": None}
+            if task == "verify":
+                assert given["size"] == "full"
+                return {"ok": True, "seeds": 1, "outputs": [], "problem": None}
+            assert (task, list(given["artifacts"])) == ("same_work", ["full"])
+            return {"problem": None, "note": "and slow"}
 
     judge = judging.Judge(None, dict.fromkeys(("verifier", "compiler", "profiler"), Pool()))
     work = Work(GOOD, workloads.load(NORM), "v5e", lambda stage: None)
@@ -325,6 +336,7 @@ def test_who_fails_to_trace_at_the_check_size_is_not_taken_for_evaluated_as_on_a
     anyio.run(judge._verify_both, work)
     assert (work.correctness.ok, work.correctness.on_tpu) == (True, "exhausted")
     assert "cannot be traced at its check size" in work.correctness.on_tpu_note
+    assert work.correctness.on_tpu_note.endswith("; and slow")
 
 
 def test_a_program_that_asks_for_its_platform_is_refused(judge_it):

@@ -32,7 +32,7 @@ from hawkeye_mcp.judge.conclusion import Outcome
 from hawkeye_mcp.judge.measure import Measurer
 from hawkeye_mcp.judge.outlining import GoesOn
 from hawkeye_mcp.judge.predict import Predictor
-from hawkeye_mcp.judge.verdict import NEXT_STEP, Verdict, first_verdict, leaves
+from hawkeye_mcp.judge.verdict import NEXT_STEP, SAME_WORK, Verdict, first_verdict, leaves
 from hawkeye_mcp.judge.work import Progress, Work
 from hawkeye_mcp.judge.workers import (
     Kind,
@@ -327,6 +327,27 @@ class Judge:
         else:  # who fails to trace at the check size must not thereby look as if this had been seen to
             note = "not run: the workload cannot be traced at its check size, and to run it at full size would take too long"
             work.correctness = work.correctness.model_copy(update={"on_tpu": "exhausted", "on_tpu_note": note})
+        await self._compare_work(work)
+
+    async def _compare_work(self, work: Work) -> None:
+        """Of the programs themselves: the same kinds of work on both platforms, and no less of it at the full size."""
+        assert work.correctness
+        with work.stage("census"):
+            try:
+                reply = await self._pools["verifier"].call(
+                    "same_work",
+                    LIMITS_S["audit"],
+                    workload=work.workload.reference,
+                    artifacts={size: work.artifacts[size] for size in ("full", "check") if size in work.artifacts},
+                )
+            except (WorkerDied, WorkerError, WorkerTimeout) as error:
+                reply = {"problem": None, "note": f"its work was not compared with what was verified: {error}"}
+        if reply["problem"]:
+            raise Verdict("rejected", reply["problem"], SAME_WORK)
+        if reply["note"]:
+            notes = [work.correctness.on_tpu_note, reply["note"]]
+            note = "; ".join(each for each in notes if each)
+            work.correctness = work.correctness.model_copy(update={"on_tpu_note": note})
 
     async def _bind(self, work: Work) -> None:
         """Run the kernels of the artifact for the TPU operation by operation, on draws of their own."""

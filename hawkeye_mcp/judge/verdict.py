@@ -17,6 +17,7 @@ NEXT_STEP: dict[Status, str] = {
     "timeout": "Remove endless or very long loops; the kernel must trace and run at the check size within its limits.",
     "harness_error": "This is not the kernel's fault: evaluate again; if it persists, run `hawkeye doctor`.",
 }
+SAME_WORK = "Let one program do the same work at every size and on every platform: do not choose it by what it runs on."
 
 
 class Verdict(Exception):

@@ -15,6 +15,7 @@ from hawkeye_mcp import artifact, workloads
 from hawkeye_mcp.judge import audit as auditing
 from hawkeye_mcp.judge import correctness
 from hawkeye_mcp.judge.port import HANDLERS as PORTS
+from hawkeye_mcp.judge.same_work import same_work
 
 _programs: dict[str, artifact.Program] = {}
 
@@ -157,6 +158,7 @@ HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
     "audit": audit,
     "verify": verify,
     "bind": bind,
+    "same_work": same_work,
     "public_inputs": public_inputs,
     "check_workload": check_workload,
     "workload_structure": workload_structure,

@@ -1,4 +1,5 @@
-"""How much of known kernels the evaluator can run, and whether it agrees with what they compute.
+"""How much of known kernels the evaluator can run, whether it agrees with what they compute, and what a census of their
+artifacts says, which of right kernels should be nothing.
 
 Kernels of a folder and cells are held against their workload's oracle, at check size, by its gate; jax's own against
 jax's interpreter, or a reference where that cannot run them. All code here is this package's own or jax's: nothing is
@@ -14,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import jax
 import numpy as np
@@ -27,7 +28,8 @@ from hawkeye_mcp.chips import CHIPS, DEFAULT_TPU
 from hawkeye_mcp.commands import options
 from hawkeye_mcp.evaluation import Model
 from hawkeye_mcp.judge import verify
-from hawkeye_mcp.mosaic_eval import public
+from hawkeye_mcp.judge.same_work import same_work
+from hawkeye_mcp.mosaic_eval import census, public
 from hawkeye_mcp.mosaic_eval.errors import Ended, Exhausted, Fault
 from hawkeye_mcp.mosaic_eval.program import runnable
 
@@ -37,16 +39,21 @@ AGREES_WITHIN = 5e-3
 
 
 class Tried(Model):
-    """One kernel. detail: the operation, the error or the largest difference."""
+    """One kernel. detail: the operation, the error or the largest difference. census: what comparing its artifacts says,
+    which of a right kernel is an alarm; told: what it says beside.
+    """
 
     group: str
     name: str
     outcome: str
     detail: str
     seconds: float
+    census: str = ""
+    told: str = ""
 
     def line(self) -> str:
-        return f"{self.group:8} {self.name:52} {self.outcome:12} {self.seconds:6.1f} s  {self.detail}"
+        said = "".join(f"; census: {text}" for text in (self.census, self.told) if text)
+        return f"{self.group:8} {self.name:52} {self.outcome:12} {self.seconds:6.1f} s  {self.detail}{said}"
 
 
 def run(kernels: Path | None, chips: Sequence[str]) -> Iterator[Tried]:
@@ -57,12 +64,12 @@ def run(kernels: Path | None, chips: Sequence[str]) -> Iterator[Tried]:
         for tpu in chips:
             yield from _cells(tpu, Path(scratch))
     for case in public.CASES:
-        yield _tried("public", case.name, lambda case=case: _against_interpreter(case))  # type: ignore[misc]
+        yield _tried("public", case.name, lambda said, case=case: _against_interpreter(case, said))  # type: ignore[misc]
 
 
 def table(found: Sequence[Tried]) -> str:
     """Shares by group, and what keeps the rest."""
-    lines = [f"{'kernels':10} {'tried':>6} {'run':>6} {'agree':>6} {'share run':>10}"]
+    lines = [f"{'kernels':10} {'tried':>6} {'run':>6} {'agree':>6} {'share run':>10} {'census alarms':>14} {'told':>5}"]
     for group in dict.fromkeys(one.group for one in found):
         lines.append(_row(group, [one for one in found if one.group == group]))
     lines.append(_row("all", found))
@@ -74,20 +81,25 @@ def table(found: Sequence[Tried]) -> str:
 def _row(group: str, found: Sequence[Tried]) -> str:
     ran = sum(one.outcome in ("agrees", "rounding", "differs") for one in found)
     agree = sum(one.outcome in ("agrees", "rounding") for one in found)
-    return f"{group:10} {len(found):6} {ran:6} {agree:6} {ran / len(found):9.0%}"
+    alarms, told = sum(bool(one.census) for one in found), sum(bool(one.told) for one in found)
+    return f"{group:10} {len(found):6} {ran:6} {agree:6} {ran / len(found):9.0%} {alarms:15} {told:5}"
 
 
-def _tried(group: str, name: str, attempt: Callable[[], tuple[str, str]]) -> Tried:
+def _tried(group: str, name: str, attempt: Callable[[dict[str, str]], tuple[str, str]]) -> Tried:
+    """attempt: gives outcome and detail, and notes what the census says."""
     start = time.monotonic()
+    said: dict[str, str] = {}
     try:
-        outcome, detail = attempt()
+        outcome, detail = attempt(said)
     except tracer.Failed as failed:
         outcome, detail = "not traced", f"{failed.stage}: {type(failed.cause).__name__}: {failed.cause}"
     except Ended as ended:
         known = {Fault: "fault", Exhausted: "exhausted"}
         outcome, detail = known.get(type(ended), "unsupported"), str(ended)
     detail = " ".join(detail.split())[:300]
-    return Tried(group=group, name=name, outcome=outcome, detail=detail, seconds=round(time.monotonic() - start, 2))
+    return Tried(
+        group=group, name=name, outcome=outcome, detail=detail, seconds=round(time.monotonic() - start, 2), **said
+    )
 
 
 def _artifacts(function: Any, inputs: Sequence[Any], tpu: str, *, interpreted: bool) -> dict[str, bytes]:
@@ -109,7 +121,11 @@ def _fixtures(folder: Path) -> Iterator[Tried]:
     for path in sorted(folder.glob("*.py")):
         name = path.stem.removesuffix("_slow")
         if name in workloads.names():
-            yield _tried("fixture", path.stem, lambda path=path, name=name: _gated(path, "workload", name, DEFAULT_TPU))  # type: ignore[misc]
+            yield _tried(
+                "fixture",
+                path.stem,
+                lambda said, path=path, name=name: _gated(path, "workload", name, DEFAULT_TPU, said),
+            )  # type: ignore[misc]
 
 
 def _cells(tpu: str, scratch: Path) -> Iterator[Tried]:
@@ -125,14 +141,24 @@ def _cells(tpu: str, scratch: Path) -> Iterator[Tried]:
             path = folder / f"{kind}.py"
             state.write_atomically(path, text)
             reference = f"{folder}{os.sep}"
-            yield _tried(tpu, f"{row} {kind}", lambda p=path, r=reference: _gated(p, "kernel", r, tpu))  # type: ignore[misc]
+            yield _tried(tpu, f"{row} {kind}", lambda said, p=path, r=reference: _gated(p, "kernel", r, tpu, said))  # type: ignore[misc]
 
 
-def _gated(path: Path, entry: str, reference: str, tpu: str) -> tuple[str, str]:
+def _gated(path: Path, entry: str, reference: str, tpu: str, said: dict[str, str]) -> tuple[str, str]:
     workload = workloads.find(reference)
-    inputs = workload.shapes(workload.inputs, "check")
-    data = _artifacts(getattr(_module(path), entry), inputs, tpu, interpreted=False)["tpu"]
-    found = verify.bind(reference, "check", base64.b64encode(data).decode(), 1)
+    function, sizes = getattr(_module(path), entry), get_args(workloads.Size)
+    made = {
+        size: {
+            platform: base64.b64encode(data).decode()
+            for platform, data in _artifacts(
+                function, workload.shapes(workload.inputs, size), tpu, interpreted=True
+            ).items()
+        }
+        for size in sizes
+    }
+    work = same_work(reference, made)
+    said.update(census=work["problem"] or "", told=work["note"] or "")
+    found = verify.bind(reference, "check", made["check"]["tpu"], 1)
     errors = [each[f"error_{workload.tolerance.metric.lower()}"] for each in found["outputs"]]
     shown = ", ".join(f"{error:.2g}" if error is not None else "none" for error in errors)
     if found["outcome"] == "agrees":
@@ -140,10 +166,13 @@ def _gated(path: Path, entry: str, reference: str, tpu: str) -> tuple[str, str]:
     return found["outcome"], found["operation"] or found["message"]
 
 
-def _against_interpreter(case: public.Case) -> tuple[str, str]:
+def _against_interpreter(case: public.Case, said: dict[str, str]) -> tuple[str, str]:
     function, inputs = case.build()
     shapes = [(x.shape, str(x.dtype)) for x in inputs]
     made = _artifacts(function, shapes, DEFAULT_TPU, interpreted=case.reference is None)
+    if made["cpu"]:
+        taken = [census.census(artifact.read(made[platform])) for platform in ("tpu", "cpu")]
+        said["census"] = ", ".join(census.apart(*taken))
     right = case.reference or jax.jit(export.deserialize(bytearray(made["cpu"])).call)
     expected = [np.asarray(x) for x in jax.tree.leaves(right(*inputs))]
     worst = 0.0
@@ -171,7 +200,7 @@ def main(
 ) -> None:
     """Try all, print each as it comes and then the table.
 
-    Exit code: 0 nothing differs, 1 something does.
+    Exit code: 0 nothing differs and no census gives an alarm, 1 something does.
     """
     found = []
     for one in run(kernels, chips or []):
@@ -179,7 +208,7 @@ def main(
         typer.echo(one.model_dump_json() if as_json else one.line())
     if not as_json:
         typer.echo("\n" + table(found))
-    raise typer.Exit(any(one.outcome in ("differs", "fault") for one in found))
+    raise typer.Exit(any(one.outcome in ("differs", "fault") or one.census for one in found))
 
 
 if __name__ == "__main__":

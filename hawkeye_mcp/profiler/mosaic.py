@@ -220,7 +220,7 @@ def _interpret(function: ir.Operation, points: list[np.ndarray]) -> list[np.ndar
             continue
         if not name.startswith("arith."):
             raise DataDependent(f"an index map uses {name}")
-        values[op.operation.results[0]] = _arith(name.removeprefix("arith."), op, [_known(values, v) for v in operands])
+        values[op.operation.results[0]] = integer_operation(name.removeprefix("arith."), op, [_known(values, v) for v in operands])
     raise DataDependent("an index map returns nothing")
 
 
@@ -230,7 +230,12 @@ def _known(values: dict[Any, np.ndarray], value: Any) -> np.ndarray:
     return values[value]
 
 
-def _arith(name: str, op: Any, args: list[np.ndarray]) -> np.ndarray:
+def integer_operation(name: str, op: Any, args: list[np.ndarray]) -> np.ndarray:
+    """One operation on integers, in the dialect `arith`; args: its operands at any number of grid points.
+
+    Raises:
+        DataDependent: it is none that is known here.
+    """
     if name in _BINARY:
         return np.asarray(_BINARY[name](*args))
     if name in ("divsi", "remsi"):  # MLIR's round towards zero

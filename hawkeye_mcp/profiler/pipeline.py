@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from jax._src.lib.mlir import ir
 
-from hawkeye_mcp.profiler.mosaic import DataDependent, MosaicCall, Window, _arith
+from hawkeye_mcp.profiler.mosaic import DataDependent, MosaicCall, Window, integer_operation
 
 MOST_STEPS = 4_000_000
 Known = Sequence[np.ndarray | None] | None  # of each prefetched array its values
@@ -192,7 +192,7 @@ class Scalars:
         operands = [self._values.get(operand) for operand in op.operands]
         if name.startswith("arith.") and operands and all(operand is not None for operand in operands):
             try:
-                self._values[result] = _arith(name.removeprefix("arith."), op, operands)  # type: ignore[arg-type]
+                self._values[result] = integer_operation(name.removeprefix("arith."), op, operands)  # type: ignore[arg-type]
             except DataDependent:
                 return
 

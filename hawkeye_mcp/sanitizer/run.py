@@ -23,7 +23,7 @@ from hawkeye_mcp.workloads import Workload
 
 RUN_S = 120.0
 QUICK_S = 10.0  # beside an evaluation, which waits for it
-_GRACE_S = 1.0  # to reply, once the time is up
+_GRACE_S = 2.0  # to reply, once the time is up
 _DRAW_S = 120.0
 
 Signature = Sequence[tuple[Sequence[int], str]]

@@ -1,6 +1,7 @@
 """Right at the check size, where it is verified; at the full size it moves everything and computes nothing.
 
-Not stopped: its time is one that the hardware allows. See "What is not defended" in THREAT_MODEL.md.
+Its time is one that the hardware allows. Stopped by: what the kernels do at the check size may not be gone at the full
+one.
 """
 
 import jax

@@ -82,17 +82,17 @@ async def test_a_kernel_that_was_traced_for_the_interpreter_before_is_watched_an
 
 
 @pytest.mark.parametrize(
-    ("does", "limit_s", "said"),
+    ("does", "limit_s", "grace_s", "said"),
     [
-        ("time.sleep(600)", 1.0, "it was not done within 1 s"),
-        ("os.kill(os.getpid(), signal.SIGSTOP)", 1.0, "still running after 1.2 s"),
-        ("os._exit(7)", 60.0, "exit code 7"),
-        ("raise SystemExit('leaving')", 60.0, "SystemExit: leaving"),
+        ("time.sleep(600)", 1.0, 60.0, "it was not done within 1 s"),
+        ("os.kill(os.getpid(), signal.SIGSTOP)", 1.0, 0.2, "still running after 1.2 s"),
+        ("os._exit(7)", 60.0, 1.0, "exit code 7"),
+        ("raise SystemExit('leaving')", 60.0, 1.0, "SystemExit: leaving"),
     ],
 )
-async def test_a_kernel_that_hangs_or_ends_while_it_is_watched_is_said_to(monkeypatch, does, limit_s, said):
+async def test_a_kernel_that_hangs_or_ends_while_it_is_watched_is_said_to(monkeypatch, does, limit_s, grace_s, said):
     monkeypatch.setattr(run, "QUICK_S", limit_s)
-    monkeypatch.setattr(run, "_GRACE_S", 0.2)
+    monkeypatch.setattr(run, "_GRACE_S", grace_s)
     found = await _beside(GOOD + THIRD.format(does=does))
     assert found.findings == []
     assert set(found.checks) <= {"static"}  # which came first, where the process lives to tell
