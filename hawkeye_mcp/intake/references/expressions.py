@@ -94,7 +94,7 @@ class Scope:
         if depth > _DEEPEST or self._steps[0] > _MOST_STEPS:
             raise _Unknown
         if isinstance(node, ast.Constant) and isinstance(node.value, int):
-            return int(node.value)
+            return _bounded(int(node.value))
         if isinstance(node, ast.Name):
             return self._name(node.id, depth)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
