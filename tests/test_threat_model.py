@@ -7,6 +7,7 @@ from pathlib import Path
 import hawkeye_mcp
 from hawkeye_mcp.candidate.sandbox import Limits
 from hawkeye_mcp.judge.audit import ARTIFACT_BYTES
+from hawkeye_mcp.sanitizer import run
 
 ROOT = Path(__file__).parents[1]
 PAGE = (Path(hawkeye_mcp.__file__).parent / "THREAT_MODEL.md").read_text(encoding="utf-8")
@@ -38,4 +39,5 @@ def test_the_figures_are_those_of_the_code():
         in PAGE
     )
     assert f"{limits.output_bytes >> 20} MiB of output" in PAGE
+    assert f"it has {run.QUICK_S + run._GRACE_S:g} s; the verdict" in PAGE
     assert f"at most {ARTIFACT_BYTES >> 20} MiB" in PAGE

@@ -345,8 +345,7 @@ class Judge:
         if reply["problem"]:
             raise Verdict("rejected", reply["problem"], SAME_WORK)
         if reply["note"]:
-            notes = [work.correctness.on_tpu_note, reply["note"]]
-            note = "; ".join(each for each in notes if each)
+            note = f"{work.correctness.on_tpu_note or work.correctness.on_tpu}; {reply['note']}"
             work.correctness = work.correctness.model_copy(update={"on_tpu_note": note})
 
     async def _bind(self, work: Work) -> None:
