@@ -17,7 +17,7 @@ from hawkeye_mcp.intake.inside.torch_calls import Call
 from hawkeye_mcp.intake.inside.trials import Trial, compared, deterministic, recorded, tolerance, worthless
 from hawkeye_mcp.workloads import Size
 
-STATISTICS_BYTES = 1 << 30  # up to here all is made at full size, for nothing but to see what parameters are drawn from
+LARGEST_VALUE_BYTES, VALUES_BYTES = 1 << 28, 1 << 30  # of one array, and of all, that are made at full size
 _PORT = "Set conversion.method to `port` and write the JAX yourself: it is held against the recorded results."
 
 
@@ -214,19 +214,23 @@ def _values(
     choices: Mapping[str, draws.Choice],
     notes: list[str],
 ) -> dict[str, Array]:
-    """Values of state, to see what they are drawn from, and of what is kept; fewer where they take too much memory."""
-    total = sum(tensor.nbytes for tensor in call.tensors().values())
-    kept = {argument.name for argument in arguments if not choices[argument.name].draw}
-    if total > (request.memory_bytes // 4 if kept else STATISTICS_BYTES):
-        notes.append(
-            f"The arguments take {total / 1e9:.3g} GB at full size: parameters are drawn there as at the check size."
-        )
-        return {}
-    concrete = torch_calls.build(module, request, request.seed).tensors()
+    """Values of state, to see what they are drawn from, and of what is kept, without what is large."""
+    needs_inputs = any(argument.role == "input" and not choices[argument.name].draw for argument in arguments)
+    made: dict[str, Any] = {}
+    try:
+        with torch_calls.small_alone(LARGEST_VALUE_BYTES, VALUES_BYTES):
+            made |= torch_calls.state(torch_calls.make(module, request, request.seed))
+            if needs_inputs:
+                made |= torch_calls.inputs(call.module, torch_calls.give(module, request, request.seed))
+    except CaptureFailed as failed:
+        notes.append(f"At full size values could not be made without those that are large: {failed.message}")
+    state = [argument for argument in arguments if argument.role != "input" and choices[argument.name].draw]
+    if absent := [a.name for a in state if a.source in made and made[a.source].is_meta]:
+        notes.append(f"Too large to be made at full size, so drawn there as at the check size: {', '.join(absent)}.")
     return {
-        argument.name: torch_calls.to_numpy(concrete[argument.source], argument.source)
+        argument.name: torch_calls.to_numpy(made[argument.source], argument.source)
         for argument in arguments
-        if argument.role != "input" or argument.name in kept
+        if argument.source in made and not made[argument.source].is_meta
     }
 
 

@@ -16,6 +16,7 @@ from hawkeye_mcp.intake.inside import source
 from hawkeye_mcp.intake.inside.record import Array, narrowed
 from hawkeye_mcp.intake.inside.request import Request
 
+_INPUTS_SEED = 1_000_003
 Tensor = Any  # torch is imported where it is used: this package is read without it too
 
 
@@ -72,50 +73,87 @@ def build(module: ModuleType, request: Request, seed: int) -> Call:
     Raises:
         CaptureFailed: no_entry_point, source_fails, too_big.
     """
+    return _call(make(module, request, seed), give(module, request, seed))
+
+
+def make(module: ModuleType, request: Request, seed: int) -> Any:
+    """The module alone. Raises as `build`."""
     import torch
 
     path = Path(request.path)
-    make = source.entry(module, request.entry, path, "the module")
-    give = source.entry(module, request.inputs_fn, path, "the function that returns the inputs as a list")
+    meant = source.entry(module, request.entry, path, "the module")
     source.seed_all(seed)
-    initial: Any = []
+    initial: list[Any] = []
     if hasattr(module, request.init_inputs_fn):
         with source.told(path, f"{request.init_inputs_fn} fails"):
             initial = list(getattr(module, request.init_inputs_fn)())
     with source.told(path, f"{request.entry} cannot be made"):
-        made = make if isinstance(make, torch.nn.Module) else make(*initial)
+        made = meant if isinstance(meant, torch.nn.Module) else meant(*initial)
         if not isinstance(made, torch.nn.Module):
             raise CaptureFailed(
                 "no_entry_point",
                 f"{request.entry} in {path.name} makes {type(made).__name__}, which is no torch.nn.Module.",
                 "Name a class of modules as `input.entry_point`.",
             )
-        made.eval()
-    source.seed_all(seed + 1_000_003)  # inputs do not hang on how many numbers the parameters took
+        return made.eval()
+
+
+def give(module: ModuleType, request: Request, seed: int) -> list[Any]:
+    """The inputs alone, which do not hang on how many numbers the module took. Raises as `build`."""
+    path = Path(request.path)
+    function = source.entry(module, request.inputs_fn, path, "the function that returns the inputs as a list")
+    source.seed_all(seed + _INPUTS_SEED)
     with source.told(path, f"{request.inputs_fn} fails"):
-        given = give()
+        given = function()
     if not isinstance(given, list | tuple):
         raise CaptureFailed(
             "source_fails",
             f"{request.inputs_fn} in {path.name} returns {type(given).__name__} instead of a list.",
             "Let it return the arguments of forward as a list, in their order.",
         )
-    return _call(made, list(given))
+    return list(given)
+
+
+def small_alone(largest_bytes: int, all_bytes: int) -> Any:
+    """A mode in which arrays of chance, ones or nothing that take more memory than that have shapes and no values."""
+    import torch
+    from torch.overrides import TorchFunctionMode
+
+    makes = {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.normal}
+
+    class Small(TorchFunctionMode):  # type: ignore[misc]
+        left = all_bytes
+
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            kwargs = kwargs or {}
+            if func not in makes or kwargs.get("device") is not None:
+                return func(*args, **kwargs)
+            shape = func(*args, **kwargs | {"device": "meta"})
+            if shape.nbytes > min(largest_bytes, self.left):
+                return shape
+            self.left -= shape.nbytes
+            return func(*args, **kwargs)
+
+    return Small()
 
 
 def _call(module: Any, given: list[Any]) -> Call:
     import torch
 
-    names: list[str] = []
-    leaves: list[Any] = []
+    leaves, tree = torch.utils._pytree.tree_flatten(given)
+    return Call(module, inputs(module, given), state(module), tuple(leaves), tree)
+
+
+def inputs(module: Any, given: Sequence[Any]) -> dict[str, Tensor]:
+    """The tensors among forward's arguments, by names of its parameters."""
+    import torch
+
+    found: dict[str, Tensor] = {}
     for name, value in zip(_argument_names(module.forward, len(given)), given, strict=True):
         for path, leaf in torch.utils._pytree.tree_flatten_with_path(value)[0]:
-            leaves.append(leaf)
             if isinstance(leaf, torch.Tensor):
-                names.append(name + torch.utils._pytree.keystr(path))
-    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-    tree = torch.utils._pytree.tree_structure(given)
-    return Call(module, dict(zip(names, tensors, strict=True)), state(module), tuple(leaves), tree)
+                found[name + torch.utils._pytree.keystr(path)] = leaf
+    return found
 
 
 def _argument_names(function: Any, count: int) -> list[str]:
