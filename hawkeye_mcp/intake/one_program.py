@@ -93,21 +93,33 @@ def _arguments(text: str) -> list[str]:
 
 
 def _unified(full: str, check: str, found: Sequence[Length]) -> str | None:
-    one, other = _TOKEN.findall(full), _TOKEN.findall(check)
+    one, other = full.split("\n"), check.split("\n")
     if len(one) != len(other):
         return None
-    said: list[str] = []
-    for mine, theirs in zip(one, other, strict=True):
-        if mine == theirs:
-            said.append(mine)
-            continue
-        expression = _expression(mine, theirs, found)
-        if expression is None:
-            return None
-        said.append(expression)
-    head, _, body = "".join(said).partition("\n")
-    used = [length for length in found if re.search(rf"\b{length.name}\b", body)]
-    return "\n".join([head, *(f"    {length.name} = {length.said}" for length in used), body])
+    lines = [_line(mine, theirs, found) for mine, theirs in zip(one, other, strict=True)]
+    if None in lines:
+        return None
+    head, *body = [line for line in lines if line is not None]
+    used = [length for length in found if re.search(rf"\b{length.name}\b", "\n".join(body))]
+    return "\n".join([head, *(f"    {length.name} = {length.said}" for length in used), *body])
+
+
+def _line(mine: str, theirs: str, found: Sequence[Length]) -> str | None:
+    """A line that says what both do. A comment on one alone is left out: at the other size the shapes are equal by chance."""
+    (code, sign, comment), (other_code, _, other_comment) = mine.partition("  # "), theirs.partition("  # ")
+    said = _tokens(code, other_code, found)
+    if said is None:
+        return None
+    told = _tokens(comment, other_comment, found) if comment and other_comment else None
+    return f"{said}{sign}{told}" if told else said
+
+
+def _tokens(mine: str, theirs: str, found: Sequence[Length]) -> str | None:
+    one, other = _TOKEN.findall(mine), _TOKEN.findall(theirs)
+    if len(one) != len(other):
+        return None
+    said = [a if a == b else _expression(a, b, found) for a, b in zip(one, other, strict=True)]
+    return None if None in said else "".join(filter(None, said))
 
 
 def _expression(mine: str, theirs: str, found: Sequence[Length]) -> str | None:

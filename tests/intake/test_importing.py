@@ -227,7 +227,6 @@ def ended(tmp_path: Path, stage: str, by: str) -> subprocess.CompletedProcess[st
         pytest.param("run the written", marks=pytest.mark.slow),
         pytest.param("measure", marks=pytest.mark.slow),
         pytest.param("check with", marks=pytest.mark.slow),
-        pytest.param("rename", marks=pytest.mark.slow),
     ],
 )
 def test_a_signal_at_any_stage_leaves_nothing(tmp_path: Path, stage: str) -> None:

@@ -77,6 +77,11 @@ def test_scales_that_are_roots_of_lengths_are_said_so(dtype: Any) -> None:
     assert all(said in text for said in ("* (D**-0.5)", "/ ((D // 4)**0.5)", "* (T**-1)")), text
 
 
+def test_shapes_that_are_equal_by_chance_at_one_size_leave_one_function() -> None:
+    text = at(lambda x: (x @ x.T) / x.shape[1] ** 0.5, [(256, 128)], [(64, 64)], T=(256, 64), D=(128, 64))
+    assert text.endswith("preferred_element_type=jnp.float32)\n    quotient = dot / (D**0.5)\n    return quotient\n")
+
+
 def test_what_does_not_follow_leaves_two_functions() -> None:
     text = at(lambda x: x * (0.3 if x.shape[0] == 64 else 0.7), [(64, 3)], [(16, 3)])
     assert "return at_full_size(x0) if x0.shape == (64, 3) else at_check_size(x0)" in text
