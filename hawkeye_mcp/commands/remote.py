@@ -76,6 +76,7 @@ def judged(
             tell(f"{link.name} ({link.host.address}; {attached(health.tpus)}){_source(found[0])}")
             return found
 
+        progress(f"asking {hosts}")
         return await choosing.on_one_of(registry.find(hosts), work, tell)
 
     try:
