@@ -143,7 +143,7 @@ def _write_new(path: Path, text: str) -> None:
     except OSError as error:
         typer.echo(f"{path} cannot be written: {error.strerror}. Give --write another name.", err=True)
         raise typer.Exit(running.EXIT_OTHER_VERDICT) from None
-    typer.echo(f"{path}: written. Next: hawkeye job plan {path}", err=True)
+    typer.echo(f"{path}: written. Next: give sizes.check smaller numbers, then hawkeye job plan {path}", err=True)
 
 
 @app.command("import")
@@ -207,6 +207,8 @@ def approve(
     if needed and not approved:
         for source in sorted(path for path in (folder / "source").glob("*") if path.is_file()):
             typer.echo(f"--- source/{source.name} (what it was made of)\n{_text(source.read_bytes())}", err=as_json)
+        if arrays := shown.get(approval.ARRAYS):
+            typer.echo(f"--- {approval.ARRAYS}: {len(arrays)} bytes of arrays, not shown", err=as_json)
         for name in approval.TEXTS:
             typer.echo(f"--- {name} (what is judged by)\n{_text(shown[name])}", err=as_json)
         approved = yes or typer.confirm("Does this compute what is meant?", err=True)

@@ -94,6 +94,13 @@ def _bigger(one: Any, other: Any) -> bool:
     return is_length(one) and is_length(other) and one > other
 
 
+def _as_large(full: dict[str, Any] | None = None, check: dict[str, Any] | None = None) -> bool:
+    """Whether nothing is smaller at check; what is not named stays as it is in the file, which is not looked into."""
+    if check is None:
+        return True
+    return all((full or {}).get(name) == value for name, value in check.items()) if check else not full
+
+
 RULES = (
     # What is declared twice, on purpose
     Rule(
@@ -224,8 +231,8 @@ RULES = (
     ),
     Rule(
         "sizes",
-        lambda job: not job.faulty("sizes") and not any((job("sizes") or {}).values()),
-        "No sizes are given: correctness is then checked at full size, which may take long.",
+        lambda job: not job.faulty("sizes") and _as_large(**(job("sizes") or {})),
+        "Nothing is smaller at check than at full: correctness is then checked at full size, which may take long.",
         "Give a constant of the source a smaller value in sizes.check.",
         warning=True,
     ),

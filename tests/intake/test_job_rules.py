@@ -160,9 +160,13 @@ WARNINGS = {
     ),
     "a larger check": Case(
         "jax", {"sizes.check": {"ROWS": 65}}, "sizes.check", "ROWS is larger at check", "small",
-        {"sizes.check": {"ROWS": 64}},
+        {"sizes.check": {"ROWS": 63}},
     ),
     "no sizes": Case("jax", {"sizes": REMOVED}, "sizes", "at full size", "smaller", {"sizes": {"check": {"ROWS": 1}}}),
+    "one size": Case("jax", {"sizes.check": REMOVED}, "sizes", "at full size", "smaller", {"sizes.check": {"ROWS": 1}}),
+    "sizes alike": Case(
+        "jax", {"sizes.check": {"ROWS": 64}}, "sizes", "at full size", "smaller", {"sizes.check": {"ROWS": 63}}
+    ),
     "a loose atol": Case(
         "cuda", {"correctness.atol": 0.51}, "correctness.atol", "wrong results pass", "0.01 is usual",
         {"correctness.atol": 0.5},
@@ -237,6 +241,15 @@ def test_a_valid_job_of_each_kind_breaks_none(kind: str, tmp_path: Path) -> None
     assert (report.errors, report.warnings, report.missing_paths, report.valid) == ((), (), (), True)
     job = rules.load(tmp_path / "job.json")
     assert all(Path(path).is_absolute() and Path(path).is_file() for path in job.paths().values())
+
+
+def test_a_check_that_stays_as_in_the_file_is_not_called_large(tmp_path: Path) -> None:
+    assert (
+        rules.check(
+            job_files.write(tmp_path, changed(JOBS["jax"], {"sizes": {"full": {"ROWS": 64}, "check": {}}}))
+        ).warnings
+        == ()
+    )
 
 
 def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
