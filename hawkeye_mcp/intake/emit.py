@@ -31,7 +31,7 @@ _CALLS = {
     "custom_vjp_call_jaxpr", "checkpoint", "remat", "remat2", "composite",
 }  # fmt: skip
 _SAME = {"copy", "copy_p", "stop_gradient", "pvary", "name", "device_put", "sharding_constraint"}
-_RESERVED = {"jax", "jnp", "lax", "np", "oracle", "create_inputs", "float", "size", "key", *keyword.kwlist}
+_RESERVED = {"jax", "jnp", "lax", "np", "oracle", "create_inputs", "float", *keyword.kwlist}
 _STEMS = {
     "add": "added", "add_any": "added", "sub": "difference", "mul": "product", "div": "quotient", "dot_general": "dot",
     "ragged_dot_general": "dot", "conv_general_dilated": "conv", "reduce_sum": "total", "reduce_max": "largest",
@@ -296,6 +296,8 @@ class _Writer:
         params = equation.params
         of_cond, of_body = params["cond_nconsts"], params["body_nconsts"]
         held, start = (operands[:of_cond], operands[of_cond : of_cond + of_body]), operands[of_cond + of_body :]
+        if params["cond_jaxpr"].out_avals[0].shape:
+            raise NotEmittable("while", "each element of a batch decides for itself whether it goes on")
         functions = []
         for stem, key, outside in (("goes_on", "cond_jaxpr", held[0]), ("step", "body_jaxpr", held[1])):
             carry = self._own("carry", params[key].jaxpr.invars[len(outside) :])

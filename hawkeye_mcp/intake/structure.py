@@ -53,6 +53,7 @@ ELEMENTWISE = set(
 )
 COMMUTATIVE = {"add", "mul", "max", "min", "and", "or", "xor", "eq", "ne", "add_any"}
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_NUMPY_INT = re.compile(r"np\.int64\((-?\d+)\)")  # of axes that jax computed with numpy, such as under vmap
 _LONGEST_PARAM = 400
 
 
@@ -244,7 +245,7 @@ def _plain(value: Any) -> Any:
         return items
     if type(value).__name__ == "Precision" and str(value) == "DEFAULT":
         return None
-    text = _ADDRESS.sub("", str(value))
+    text = _NUMPY_INT.sub(r"\1", _ADDRESS.sub("", str(value)))
     return text if len(text) <= _LONGEST_PARAM else "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 

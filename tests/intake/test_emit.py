@@ -115,6 +115,10 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dynamic slices": (lambda x, i: (lax.dynamic_slice(x, (i, 0), (2, 3)), lax.dynamic_update_slice(x, x[:1], (i, 0)), x[i]), (X, jnp.int32(1))),
     "iota": (lambda x: (x + jnp.arange(6), lax.broadcasted_iota(I32, (4, 6), 1), jnp.tril(x), jnp.eye(6) @ x.T), (X,)),
     "embedding": (lambda table, ids: (table[ids], jnp.take(table, ids, axis=1, mode="clip"), jnp.take_along_axis(table.T, jnp.stack([ids, ids[::-1], ids, ids, ids, ids]), 1)), (W.T.repeat(2, 0), IDS)),
+    "under vmap": (
+        jax.vmap(lambda row, i: (row[IDS], lax.dynamic_slice(row, (i,), (3,)), lax.cond(row[0] > 0, jnp.sin, jnp.cos, row))),
+        (X, jnp.array([0, 1, 2, 3], I32)),
+    ),
     "scatter": (lambda x, i: (x.at[i].set(1.5), x.at[i].add(x[:5]), x.at[:, i].max(0.0), x.at[i].min(0.1), x.at[i].multiply(2.0)), (drawn(8, 8), IDS)),
     "reductions": (lambda x: (x.sum(), x.sum(0), x.max(1), x.min(), x.prod(1), x.mean((0, 1)), x.var(1)), (X,)),
     "reductions of bfloat16": (lambda x: (x.sum(1), x.mean(), jax.nn.softmax(x), jax.nn.logsumexp(x, axis=0)), (XB,)),
@@ -207,6 +211,11 @@ def same_results(function: Any, again: Any, arguments: tuple[Any, ...], text: st
 
 
 REFUSED: dict[str, tuple[Any, str, str]] = {
+    "batched loop": (
+        jax.vmap(lambda row: lax.while_loop(lambda c: (c < 5.0).all(), lambda c: c + 1.0, row)),
+        "while",
+        "each element of a batch",
+    ),
     "random": (lambda x: x + jax.random.normal(jax.random.key(0), x.shape), "random_", "take them as an input"),
     "complex": (lambda x: jnp.fft.fft(x).real, "complex64", "dtype"),
     "callback": (lambda x: jax.pure_callback(np.sin, x, x), "pure_callback", "calls back into Python"),
