@@ -88,19 +88,26 @@ def size(dimension: Dimension) -> int:
 def aligned(parts: Sequence[Dimension]) -> list[tuple[Atom, ...]]:
     """The atoms that lie at the same place, one of each of `parts`, which all have one size.
 
-    Where they are cut differently each is taken as one.
+    They are cut until all are cut alike; where that cannot be, each part is taken as one.
     """
-    cuts = {tuple(atom.size for atom in part) for part in parts if any(atom.label for atom in part)}
-    if len(cuts) > 1:
-        return [tuple(joined(part) for part in parts)]
-    cut = cuts.pop() if cuts else (size(parts[0]),)
-    if cut in ((1,), ()):
-        return []
-    columns = [
-        part if any(atom.label for atom in part) else tuple(Atom("", length, length) for length in cut)
-        for part in parts
-    ]
-    return list(zip(*columns, strict=True))
+    waiting = [list(part) for part in parts]
+    columns = []
+    while any(waiting):
+        smallest = min(part[0].size if part else 1 for part in waiting)
+        if smallest == 1 or any(part[0].size % smallest for part in waiting):
+            return [tuple(joined(part) for part in parts)]
+        columns.append(tuple(_outer(part, smallest) for part in waiting))
+    return columns
+
+
+def _outer(part: list[Atom], length: int) -> Atom:
+    """Take the outermost atom of this length off the part."""
+    atom = part.pop(0)
+    if atom.size == length:
+        return atom
+    rest = atom.size // length
+    part.insert(0, _part(atom, rest, 1))
+    return _part(atom, length, rest)
 
 
 def joined(dimension: Dimension) -> Atom:

@@ -338,10 +338,16 @@ def _distinct(columns: Iterable[Sequence[Atom]]) -> list[list[str]]:
 
 
 def _filled(value: Value, shape: tuple[int, ...]) -> Value:
-    """A scalar as the array of it that an elementwise operation means."""
-    if value.dims or not shape:
+    """An operand as an array of the full shape: a scalar is as good as one, and so is one element along an axis."""
+    sizes = tuple(axes.size(dim) for dim in value.dims)
+    if sizes == shape or not (len(sizes) == len(shape) or not sizes):
         return value
-    return value.moved(lambda _: tuple(axes.broadcast(size) for size in shape))
+
+    def fill(dims: axes.Dimensions) -> axes.Dimensions:
+        dims = dims or ((),) * len(shape)
+        return tuple(dim or axes.broadcast(length) for dim, length in zip(dims, shape, strict=True))
+
+    return value.moved(fill)
 
 
 def _layout(node: Node, operands: list[Value], shape: tuple[int, ...]) -> Value | None:
