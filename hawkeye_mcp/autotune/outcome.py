@@ -9,7 +9,7 @@ from hawkeye_mcp.autotune.model import Autotuned, Gain, Judged, Looked, Status
 from hawkeye_mcp.autotune.ranking import counted, ranked, ranked_by, shown
 from hawkeye_mcp.autotune.request import Plan, Request
 from hawkeye_mcp.autotune.space import Point
-from hawkeye_mcp.autotune.store import Store, writing
+from hawkeye_mcp.autotune.store import Store, using
 from hawkeye_mcp.display import interval, us
 from hawkeye_mcp.evaluation import Evaluation
 from hawkeye_mcp.kernels import encoded, sha256
@@ -209,7 +209,7 @@ def _write(store: Store, text: str) -> Path:
     path = store.folder / BEST
     if path.exists() and path.read_bytes() != encoded(text) and sha256_of(path) not in store.texts:
         path = path.with_stem(f"{path.stem}_{sha256(text)[:12]}")
-    with writing(store.folder):
+    with using(store.folder):
         write_atomically(path, encoded(text))
     return path
 

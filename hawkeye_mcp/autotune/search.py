@@ -19,7 +19,7 @@ from hawkeye_mcp.autotune.proposals import Proposals
 from hawkeye_mcp.autotune.ranking import ranked, shown
 from hawkeye_mcp.autotune.request import Plan, Request
 from hawkeye_mcp.autotune.space import Point
-from hawkeye_mcp.autotune.store import Store, alone, writing
+from hawkeye_mcp.autotune.store import Store, alone, using
 from hawkeye_mcp.display import us
 from hawkeye_mcp.kernels import sha256
 from hawkeye_mcp.profile import Profile
@@ -77,7 +77,7 @@ async def search(
 
     Raises:
         NoParameter, BadSpace: there is nothing to search.
-        Busy, Unwritable: the folder cannot be had.
+        Busy, Unusable: the folder cannot be had.
     """
     began = time.monotonic()
     plan = request.planned()
@@ -92,7 +92,7 @@ async def search(
                 "took_s": round(time.monotonic() - began, 1),
             }
         )
-        with writing(folder):
+        with using(folder):
             write_atomically(folder / RESULT, found.model_dump_json(indent=2) + "\n")
         return found
 

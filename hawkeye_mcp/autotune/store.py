@@ -19,8 +19,8 @@ class Busy(RuntimeError):
     """Another search is at work in the folder."""
 
 
-class Unwritable(RuntimeError):
-    """The folder cannot be written to; what is there stays."""
+class Unusable(RuntimeError):
+    """The file system refuses a file of the folder; what is there stays."""
 
 
 class _Line(Model):
@@ -40,7 +40,9 @@ class Store:
         self._path, self._subject = folder / POINTS, (workload, tpu, fingerprint)
         self.texts: set[str] = set()  # hashes of all texts that any search of this folder made
         self.known: dict[str, Looked] = {}
-        for each in objects(self._path.read_bytes()) if self._path.exists() else ():
+        with using(folder):
+            lines = self._path.read_bytes() if self._path.exists() else b""
+        for each in objects(lines):
             try:
                 line = _Line.model_validate(each)
             except ValidationError:  # of another version
@@ -58,7 +60,7 @@ class Store:
         workload, tpu, fingerprint = self._subject
         line = _Line(workload=workload, tpu=tpu, fingerprint=fingerprint, looked=looked)
         data = line.model_dump_json().encode("utf-8", "replace") + b"\n"
-        with writing(self.folder):
+        with using(self.folder):
             _append(self._path, data)
 
 
@@ -76,12 +78,12 @@ def _append(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """Raises Unwritable for what the file system refuses."""
+def using(folder: Path) -> Iterator[None]:
+    """Raises Unusable for what the file system refuses."""
     try:
         yield
     except OSError as error:
-        raise Unwritable(
+        raise Unusable(
             f"{error.filename or folder}: {error.strerror}. Make room or choose another folder; what was kept stays."
         ) from error
 
@@ -92,9 +94,9 @@ def alone(folder: Path) -> Iterator[None]:
 
     Raises:
         Busy: another search holds it.
-        Unwritable: there can be no such folder.
+        Unusable: there can be no such folder.
     """
-    with writing(folder):
+    with using(folder):
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:

@@ -45,8 +45,9 @@ def autotune(
         str,
         typer.Option(
             callback=_strategy,
-            help="grid: all points. random: some. halving: some, and a full prediction of the best third of the estimates "
-            "alone. tpe: some, chosen by what is known of the others.",
+            metavar="NAME",
+            help="grid: all points. random: some. halving: some, all estimated, and those predicted that are among the best "
+            "third of the estimates so far. tpe: some, chosen by the times of the others.",
         ),
     ] = "halving",
     points: Annotated[
@@ -55,7 +56,7 @@ def autotune(
     seconds: Annotated[
         float | None, typer.Option(metavar="S", min=0.0, help="Take up no new point after so long; the best is judged.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of the order of points.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Of the order of points.")] = 0,
     jobs: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Points at a time; default: one for every two cores.")
     ] = None,
@@ -157,7 +158,7 @@ def _default_folder(request: "Request") -> Path:
 
 def _search(request: "Request", folder: Path, jobs: int) -> "Autotuned":
     from hawkeye_mcp.autotune.search import search
-    from hawkeye_mcp.autotune.store import Busy, Unwritable
+    from hawkeye_mcp.autotune.store import Busy, Unusable
     from hawkeye_mcp.pool import fingerprint
 
     async def judge(progress: Callable[[str], None]) -> "Autotuned":
@@ -177,9 +178,9 @@ def _search(request: "Request", folder: Path, jobs: int) -> "Autotuned":
             return await search(request, opened, evaluate, folder, known, jobs=jobs, progress=say)
 
     try:
-        return running.judged(judge, passed_on=(Busy, Unwritable), stopped=running.KEPT)
+        return running.judged(judge, passed_on=(Busy, Unusable), stopped=running.KEPT)
     except Busy as error:
         raise typer.BadParameter(str(error), param_hint="--run-dir") from None
-    except Unwritable as error:
+    except Unusable as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(running.EXIT_HARNESS) from None

@@ -12,7 +12,7 @@ from hawkeye_mcp.autotune.outcome import NotJudged
 from hawkeye_mcp.autotune.request import Request
 from hawkeye_mcp.autotune.search import search
 from hawkeye_mcp.autotune.space import BadSpace, checked
-from hawkeye_mcp.autotune.store import Busy, Unwritable, alone
+from hawkeye_mcp.autotune.store import Busy, Unusable, alone
 from hawkeye_mcp.workloads import load
 
 pytestmark = pytest.mark.anyio
@@ -352,5 +352,8 @@ async def test_one_search_at_a_time_in_a_folder(tmp_path):
 
 async def test_a_folder_that_cannot_be_is_said_to_be_so(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(Unwritable, match="file"):
+    with pytest.raises(Unusable, match="file"):
         await run(tmp_path / "file" / "folder", StandIn())
+    (tmp_path / "points.jsonl").mkdir()
+    with pytest.raises(Unusable, match=r"points.jsonl: Is a directory. Make room or choose another folder"):
+        await run(tmp_path, StandIn())
