@@ -8,16 +8,18 @@ Runs where jax does: in the process of a user's source and in the sandbox of a p
 
 import keyword
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hawkeye_mcp.intake import emit_values as values
+from hawkeye_mcp.intake.emit_calls import Operand
 from hawkeye_mcp.intake.emit_fold import folded
-from hawkeye_mcp.intake.emit_rules import RULES, Operand, why_not
+from hawkeye_mcp.intake.emit_lines import Function, Line, drop_unused, rendered
+from hawkeye_mcp.intake.emit_rules import RULES, why_not
 from hawkeye_mcp.intake.emit_values import NotEmittable
 
 __all__ = ["Emitted", "NotEmittable", "emit"]
@@ -56,26 +58,6 @@ class Emitted:
     constants: dict[str, NDArray[Any]]
 
 
-@dataclass
-class _Line:
-    targets: str
-    expression: str
-    comment: str = ""
-
-    def names(self) -> set[str]:
-        return set(re.findall(r"\w+", self.targets))
-
-
-@dataclass
-class _Function:
-    """A nested function: the body of a loop or a branch."""
-
-    name: str
-    parameters: list[str]
-    body: list["_Line | _Function"] = field(default_factory=list)
-    result: str = ""
-
-
 def emit(closed_jaxpr: Any, arguments: Sequence[str], name: str = "workload") -> Emitted:
     """The source of a program as a function of `arguments`, one for each input of the jaxpr, in their order.
 
@@ -87,43 +69,17 @@ def emit(closed_jaxpr: Any, arguments: Sequence[str], name: str = "workload") ->
         raise ValueError(f"the program has {len(jaxpr.invars)} inputs and {len(arguments)} names are given")
     writer = _Writer(_RESERVED | {name})
     parameters = [writer.fresh(argument) for argument in arguments]
-    main = _Function(name, parameters)
+    main = Function(name, parameters)
     inputs = [writer.named(text, var.aval) for text, var in zip(parameters, jaxpr.invars, strict=True)]
     consts = [writer.constant(value, main.body) for value in closed_jaxpr.consts]
     outputs = writer.equations(jaxpr, consts, inputs, main.body)
     texts = [operand.text for operand in outputs]
     main.result = texts[0] if len(texts) == 1 else f"({', '.join(texts)})" if texts else "()"
-    _drop_unused(main.body, set(re.findall(r"\w+", main.result)))
-    used = set(re.findall(r"\w+", "\n".join(_rendered(main))))
+    drop_unused(main.body, set(re.findall(r"\w+", main.result)))
+    used = set(re.findall(r"\w+", "\n".join(rendered(main))))
     kept = {key: value for key, value in writer.constants.items() if key in used}
     main.parameters += kept
-    return Emitted("\n".join(_rendered(main)) + "\n", kept)
-
-
-def _drop_unused(body: list[_Line | _Function], live: set[str]) -> None:
-    """Remove what no output depends on; live: names that are used after the body, to which what it uses is added."""
-    for statement in reversed(list(body)):
-        if isinstance(statement, _Function):
-            if statement.name not in live:
-                body.remove(statement)
-                continue
-            live |= set(re.findall(r"\w+", statement.result))
-            _drop_unused(statement.body, live)
-        elif statement.names() & live:
-            live |= set(re.findall(r"\w+", statement.expression))
-        else:
-            body.remove(statement)
-
-
-def _rendered(function: _Function) -> Iterator[str]:
-    yield f"def {function.name}({', '.join(function.parameters)}):"
-    for statement in function.body:
-        if isinstance(statement, _Function):
-            yield from (f"    {line}" for line in _rendered(statement))
-        else:
-            comment = f"  # {statement.comment}" if statement.comment else ""
-            yield f"    {statement.targets} = {statement.expression}{comment}"
-    yield f"    return {function.result}"
+    return Emitted("\n".join(rendered(main)) + "\n", kept)
 
 
 class _Writer:
@@ -150,7 +106,7 @@ class _Writer:
     def scalar(value: Any, aval: Any) -> Operand:
         return Operand(values.typed(value, aval.dtype), values.number(value, aval.dtype), aval, value)
 
-    def constant(self, value: Any, body: list[_Line | _Function]) -> Operand:
+    def constant(self, value: Any, body: list[Line | Function]) -> Operand:
         """One of the program's own arrays: a number, a few of them, a repeated one, or a further argument."""
         import jax
 
@@ -174,11 +130,11 @@ class _Writer:
         repeated = array.size > _INLINE_ELEMENTS
         number = values.number(first[0], array.dtype) if repeated else ""
         full = f"lax.full({values.ints(array.shape)}, {number}, {values.dtype(array.dtype)})"
-        body.append(_Line(name, full if repeated else values.array(array), values.described(aval)))
+        body.append(Line(name, full if repeated else values.array(array), values.described(aval)))
         return self.named(name, aval)
 
     def equations(
-        self, jaxpr: Any, consts: Sequence[Operand], inputs: Sequence[Operand], body: list[_Line | _Function]
+        self, jaxpr: Any, consts: Sequence[Operand], inputs: Sequence[Operand], body: list[Line | Function]
     ) -> list[Operand]:
         """Write the operations of a jaxpr; its outputs."""
         known: dict[Any, Operand] = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *inputs), strict=True))
@@ -195,7 +151,7 @@ class _Writer:
             known |= zip(equation.outvars, found, strict=True)
         return [read(atom) for atom in jaxpr.outvars]
 
-    def _equation(self, equation: Any, operands: list[Operand], body: list[_Line | _Function]) -> list[Operand]:
+    def _equation(self, equation: Any, operands: list[Operand], body: list[Line | Function]) -> list[Operand]:
         name, params = equation.primitive.name, equation.params
         if name in _CALLS:
             inner = next((params[key] for key in ("jaxpr", "call_jaxpr", "fun_jaxpr") if key in params), None)
@@ -230,7 +186,7 @@ class _Writer:
         return kept and equation.params.get("dimensions") in (None, ())
 
     def _assigned(
-        self, equation: Any, operands: Sequence[Operand], expression: str, body: list[_Line | _Function]
+        self, equation: Any, operands: Sequence[Operand], expression: str, body: list[Line | Function]
     ) -> list[Operand]:
         """A line that gives the results of an operation names."""
         name = equation.primitive.name
@@ -243,7 +199,7 @@ class _Writer:
         targets = f"({texts[0]},)" if many and len(texts) == 1 else ", ".join(texts)
         before = {values.described(operand.aval) for operand in operands if operand.is_name}
         after = [values.described(aval) for aval in avals]
-        body.append(_Line(targets, expression, "" if before == set(after) else ", ".join(after)))
+        body.append(Line(targets, expression, "" if before == set(after) else ", ".join(after)))
         if name == "convert_element_type" and str(operands[0].aval.dtype) == "bool":
             self._spread[texts[0]] = operands[0]
         return results
@@ -258,9 +214,9 @@ class _Writer:
 
     def _nested(
         self, name: str, jaxpr: Any, held: Sequence[Operand], parameters: list[Operand], written: list[str]
-    ) -> tuple[_Function, list[Operand]]:
+    ) -> tuple[Function, list[Operand]]:
         """A function of the body of a loop or branch: `held` come from outside it, `parameters` are its own."""
-        function = _Function(self.fresh(name), written)
+        function = Function(self.fresh(name), written)
         inside = getattr(jaxpr, "jaxpr", jaxpr)
         consts = [self.constant(value, function.body) for value in getattr(jaxpr, "consts", ())]
         return function, self.equations(inside, consts, [*held, *parameters], function.body)
@@ -268,7 +224,7 @@ class _Writer:
     def _own(self, stem: str, variables: Sequence[Any]) -> list[Operand]:
         return [self.named(self.fresh(stem), var.aval) for var in variables]
 
-    def _scan(self, equation: Any, operands: list[Operand], body: list[_Line | _Function]) -> list[Operand]:
+    def _scan(self, equation: Any, operands: list[Operand], body: list[Line | Function]) -> list[Operand]:
         params = equation.params
         consts, carried = params["num_consts"], params["num_carry"]
         inside = params["jaxpr"].jaxpr
@@ -276,7 +232,7 @@ class _Writer:
         slices = self._own("item", inside.invars[consts + carried :])
         both = [self.fresh("carries"), self.fresh("items")]
         function, found = self._nested("step", params["jaxpr"], operands[:consts], [*carry, *slices], both)
-        function.body[:0] = [_Line(_tuple(carry), both[0])] * bool(carry) + [_Line(_tuple(slices), both[1])] * bool(
+        function.body[:0] = [Line(_tuple(carry), both[0])] * bool(carry) + [Line(_tuple(slices), both[1])] * bool(
             slices
         )
         function.result = f"({_tuple(found[:carried])}, {_tuple(found[carried:])})"
@@ -289,10 +245,10 @@ class _Writer:
         call = f"lax.scan({function.name}, {given}, {', '.join(f'{k}={v}' for k, v in named.items())})"
         results = self._own("scanned", equation.outvars)
         body.append(function)
-        body.append(_Line(f"{_tuple(results[:carried])}, {_tuple(results[carried:])}", call, _shapes(results)))
+        body.append(Line(f"{_tuple(results[:carried])}, {_tuple(results[carried:])}", call, _shapes(results)))
         return results
 
-    def _while(self, equation: Any, operands: list[Operand], body: list[_Line | _Function]) -> list[Operand]:
+    def _while(self, equation: Any, operands: list[Operand], body: list[Line | Function]) -> list[Operand]:
         params = equation.params
         of_cond, of_body = params["cond_nconsts"], params["body_nconsts"]
         held, start = (operands[:of_cond], operands[of_cond : of_cond + of_body]), operands[of_cond + of_body :]
@@ -303,16 +259,16 @@ class _Writer:
             carry = self._own("carry", params[key].jaxpr.invars[len(outside) :])
             whole = self.fresh("carries")
             function, found = self._nested(stem, params[key], outside, carry, [whole])
-            function.body.insert(0, _Line(_tuple(carry), whole))
+            function.body.insert(0, Line(_tuple(carry), whole))
             function.result = found[0].text if stem == "goes_on" else _tuple(found)
             functions.append(function)
         results = self._own("looped", equation.outvars)
         body += functions
         call = f"lax.while_loop({functions[0].name}, {functions[1].name}, {_tuple(start)})"
-        body.append(_Line(_tuple(results), call, _shapes(results)))
+        body.append(Line(_tuple(results), call, _shapes(results)))
         return results
 
-    def _cond(self, equation: Any, operands: list[Operand], body: list[_Line | _Function]) -> list[Operand]:
+    def _cond(self, equation: Any, operands: list[Operand], body: list[Line | Function]) -> list[Operand]:
         which, given = operands[0], operands[1:]
         functions = []
         for branch in equation.params["branches"]:
@@ -326,7 +282,7 @@ class _Writer:
             call = f"lax.cond({of_bool.text}, {functions[1].name}, {functions[0].name})"
         else:
             call = f"lax.switch({which.text}, [{', '.join(function.name for function in functions)}])"
-        body.append(_Line(_tuple(results), call, _shapes(results)))
+        body.append(Line(_tuple(results), call, _shapes(results)))
         return results
 
 

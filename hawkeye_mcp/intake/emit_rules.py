@@ -3,31 +3,19 @@
 A rule takes the operands as they are written and gives an expression. Loops and branches are in emit.py.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
+from hawkeye_mcp.intake.emit_calls import Operand, Rule, call, described_axes, texts
 from hawkeye_mcp.intake.emit_values import NotEmittable, dtype, ints, number
-
-
-@dataclass(frozen=True)
-class Operand:
-    """text: a name, or a scalar with its dtype. plain: the same, where Python's own number takes the other's dtype.
-
-    value: of a scalar.
-    """
-
-    text: str
-    plain: str
-    aval: Any
-    value: Any = None
-
-    @property
-    def is_name(self) -> bool:
-        return self.text == self.plain
-
-
-Rule = Callable[[dict[str, Any], Sequence[Operand], Sequence[Any]], str]
+from hawkeye_mcp.intake.emit_windows import (
+    convolution,
+    dot,
+    generic_reduce,
+    generic_window,
+    ragged_dot,
+    reduce_window,
+)
 
 _NAMED_ALIKE = (  # lax.NAME(operands)
     "abs acos acosh asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt ceil clamp clz cos cosh digamma erf erf_inv "
@@ -51,15 +39,6 @@ _SCATTERS = {
     "scatter_add": "scatter_add", "scatter_mul": "scatter_mul", "scatter_sub": "scatter_sub",
     "scatter_min": "scatter_min", "scatter_max": "scatter_max",
 }  # fmt: skip
-_MONOIDS = ("add", "mul", "max", "min")
-
-
-def _call(name: str, *arguments: str, **named: str) -> str:
-    return f"lax.{name}({', '.join([*arguments, *(f'{key}={value}' for key, value in named.items())])})"
-
-
-def _texts(operands: Sequence[Operand]) -> list[str]:
-    return [operand.text for operand in operands]
 
 
 def _infix(name: str) -> Rule:
@@ -67,7 +46,7 @@ def _infix(name: str) -> Rule:
         left, right = operands
         divides_ints = name == "div" and "float" not in str(left.aval.dtype)
         if divides_ints or str(left.aval.dtype) == "bool" or not (left.is_name or right.is_name):
-            return _call(_SPELLED.get(name, name), left.text, right.text)
+            return call(_SPELLED.get(name, name), left.text, right.text)
         return f"{left.plain} {_INFIX[name]} {right.plain}"
 
     return rule
@@ -77,21 +56,21 @@ def _alike(name: str) -> Rule:
     def rule(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
         if params.get("accuracy") is not None:
             raise NotEmittable(name, f"with accuracy {params['accuracy']}")
-        return _call(name, *_texts(operands))
+        return call(name, *texts(operands))
 
     return rule
 
 
 def _convert(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
-    return _call("convert_element_type", operands[0].text, dtype(params["new_dtype"]))
+    return call("convert_element_type", operands[0].text, dtype(params["new_dtype"]))
 
 
 def _bitcast(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
-    return _call("bitcast_convert_type", operands[0].text, dtype(params["new_dtype"]))
+    return call("bitcast_convert_type", operands[0].text, dtype(params["new_dtype"]))
 
 
 def _reduce_precision(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
-    return _call("reduce_precision", operands[0].text, str(params["exponent_bits"]), str(params["mantissa_bits"]))
+    return call("reduce_precision", operands[0].text, str(params["exponent_bits"]), str(params["mantissa_bits"]))
 
 
 def _broadcast(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
@@ -99,85 +78,77 @@ def _broadcast(params: dict[str, Any], operands: Sequence[Operand], avals: Seque
         raise NotEmittable("broadcast_in_dim", "its shape is not known before it runs")
     shape, operand = ints(params["shape"]), operands[0]
     if not operand.is_name:
-        return _call("full", shape, operand.plain, dtype(operand.aval.dtype))
-    return _call("broadcast_in_dim", operand.text, shape, ints(params["broadcast_dimensions"]))
+        return call("full", shape, operand.plain, dtype(operand.aval.dtype))
+    return call("broadcast_in_dim", operand.text, shape, ints(params["broadcast_dimensions"]))
 
 
 def _reshape(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
     if params.get("dimensions") is not None:
-        return _call("reshape", operands[0].text, ints(params["new_sizes"]), ints(params["dimensions"]))
-    return _call("reshape", operands[0].text, ints(params["new_sizes"]))
+        return call("reshape", operands[0].text, ints(params["new_sizes"]), ints(params["dimensions"]))
+    return call("reshape", operands[0].text, ints(params["new_sizes"]))
 
 
 def _one_list(name: str, key: str) -> Rule:
-    return lambda params, operands, avals: _call(name, operands[0].text, ints(params[key]))
+    return lambda params, operands, avals: call(name, operands[0].text, ints(params[key]))
 
 
 def _select(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
     which, *cases = operands
     if len(cases) == 2 and str(which.aval.dtype) == "bool":
-        return _call("select", which.text, cases[1].text, cases[0].text)
-    return _call("select_n", *_texts(operands))
+        return call("select", which.text, cases[1].text, cases[0].text)
+    return call("select_n", *texts(operands))
 
 
 def _integer_pow(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
-    return _call("integer_pow", operands[0].text, str(params["y"]))
+    return call("integer_pow", operands[0].text, str(params["y"]))
 
 
 def _round(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
-    return _call("round", operands[0].text, f"lax.RoundingMethod.{params['rounding_method'].name}")
+    return call("round", operands[0].text, f"lax.RoundingMethod.{params['rounding_method'].name}")
 
 
 def _iota(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
-    return _call("broadcasted_iota", dtype(params["dtype"]), ints(params["shape"]), str(params["dimension"]))
+    return call("broadcasted_iota", dtype(params["dtype"]), ints(params["shape"]), str(params["dimension"]))
 
 
 def _concatenate(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
-    return _call("concatenate", f"[{', '.join(_texts(operands))}]", str(params["dimension"]))
+    return call("concatenate", f"[{', '.join(texts(operands))}]", str(params["dimension"]))
 
 
 def _stack(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
-    return _call("stack", f"[{', '.join(_texts(operands))}]", axis=str(params["axis"]))
+    return call("stack", f"[{', '.join(texts(operands))}]", axis=str(params["axis"]))
 
 
 def _unstack(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
-    return _call("unstack", operands[0].text, axis=str(params["axis"]))
+    return call("unstack", operands[0].text, axis=str(params["axis"]))
 
 
 def _split(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
-    return _call("split", operands[0].text, ints(params["sizes"]), axis=str(params["axis"]))
+    return call("split", operands[0].text, ints(params["sizes"]), axis=str(params["axis"]))
 
 
 def _pad(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
-    return _call("pad", *_texts(operands), ints(params["padding_config"]))
+    return call("pad", *texts(operands), ints(params["padding_config"]))
 
 
 def _slice(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
     bounds = [ints(params["start_indices"]), ints(params["limit_indices"])]
     strides = [ints(params["strides"])] if params["strides"] is not None else []
-    return _call("slice", operands[0].text, *bounds, *strides)
+    return call("slice", operands[0].text, *bounds, *strides)
 
 
 def _indices(operands: Sequence[Operand]) -> str:
-    return f"[{', '.join(_texts(operands))}]"
+    return f"[{', '.join(texts(operands))}]"
 
 
 def _dynamic_slice(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
     sizes = ints(params["slice_sizes"])
-    return _call("dynamic_slice", operands[0].text, _indices(operands[1:]), sizes, allow_negative_indices="False")
+    return call("dynamic_slice", operands[0].text, _indices(operands[1:]), sizes, allow_negative_indices="False")
 
 
 def _dynamic_update(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
     array, update, *indices = operands
-    return _call("dynamic_update_slice", array.text, update.text, _indices(indices), allow_negative_indices="False")
-
-
-def _numbers(kind: str, value: Any, fields: Sequence[str]) -> str:
-    """A description of axes; fields that say nothing are left out where they may be."""
-    told = {field: getattr(value, field, None) for field in fields}
-    return _call(
-        kind, **{f: ints(axes) for f, axes in told.items() if axes is not None and (axes or "batching" not in f)}
-    )
+    return call("dynamic_update_slice", array.text, update.text, _indices(indices), allow_negative_indices="False")
 
 
 def _mode(mode: Any) -> str:
@@ -196,85 +167,27 @@ def _gather(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence
     named = _flags(params) | {"mode": _mode(params["mode"])}
     if params.get("fill_value") is not None:
         named["fill_value"] = number(params["fill_value"], operands[0].aval.dtype)
-    dimensions = _numbers("GatherDimensionNumbers", params["dimension_numbers"], _GATHER_FIELDS)
-    return _call("gather", *_texts(operands), dimensions, ints(params["slice_sizes"]), **named)
+    dimensions = described_axes("GatherDimensionNumbers", params["dimension_numbers"], _GATHER_FIELDS)
+    return call("gather", *texts(operands), dimensions, ints(params["slice_sizes"]), **named)
 
 
 def _scatter(name: str) -> Rule:
     def rule(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
         named = _flags(params) | {"mode": _mode(params["mode"])}
-        dimensions = _numbers("ScatterDimensionNumbers", params["dimension_numbers"], _SCATTER_FIELDS)
-        return _call(_SCATTERS[name], *_texts(operands), dimensions, **named)
+        dimensions = described_axes("ScatterDimensionNumbers", params["dimension_numbers"], _SCATTER_FIELDS)
+        return call(_SCATTERS[name], *texts(operands), dimensions, **named)
 
     return rule
 
 
-def _precision(name: str, params: dict[str, Any]) -> dict[str, str]:
-    """The named arguments that say how a product is computed."""
-    named = {}
-    precision = params.get("precision")
-    if precision is not None:
-        pair = precision if isinstance(precision, tuple) else (precision, precision)
-        if len(pair) != 2 or not all(getattr(side, "name", None) in ("DEFAULT", "HIGH", "HIGHEST") for side in pair):
-            raise NotEmittable(name, f"with the precision {precision}")
-        sides = [f"lax.Precision.{side.name}" for side in pair]
-        named["precision"] = sides[0] if sides[0] == sides[1] else f"({', '.join(sides)})"
-    if params.get("preferred_element_type") is not None:
-        named["preferred_element_type"] = dtype(params["preferred_element_type"])
-    return named
-
-
-def _dot(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
-    return _call(
-        "dot_general", *_texts(operands), ints(params["dimension_numbers"]), **_precision("dot_general", params)
-    )
-
-
-def _ragged_dot(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
-    given = params["ragged_dot_dimension_numbers"]
-    dimensions = _numbers(
-        "RaggedDotDimensionNumbers", given, ("dot_dimension_numbers", "lhs_ragged_dimensions", "rhs_group_dimensions")
-    )
-    if params.get("group_offset") is not None or len(operands) != 3:
-        raise NotEmittable("ragged_dot_general", "with a group offset")
-    return _call("ragged_dot_general", *_texts(operands), dimensions, **_precision("ragged_dot_general", params))
-
-
-def _layouts(numbers: Any) -> str:
-    """The axes of a convolution's operands and result, as letters where their spatial axes are in order."""
-    rank = len(numbers.rhs_spec)
-    if list(numbers.rhs_spec[2:]) != sorted(numbers.rhs_spec[2:]) or rank > 6:
-        return _numbers("ConvDimensionNumbers", numbers, ("lhs_spec", "rhs_spec", "out_spec"))
-    found = []
-    for spec, ends in ((numbers.lhs_spec, "NC"), (numbers.rhs_spec, "OI"), (numbers.out_spec, "NC")):
-        letters = dict(zip(spec, ends + "TDHW"[6 - rank :], strict=True))
-        found.append('"' + "".join(letters[axis] for axis in range(rank)) + '"')
-    return f"({', '.join(found)})"
-
-
-def _convolution(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
-    named = {
-        "window_strides": ints(params["window_strides"]),
-        "padding": ints(params["padding"]),
-        "dimension_numbers": _layouts(params["dimension_numbers"]),
-    }
-    for key in ("lhs_dilation", "rhs_dilation"):
-        if any(step != 1 for step in params[key]):
-            named[key] = ints(params[key])
-    for key in ("feature_group_count", "batch_group_count"):
-        if params[key] != 1:
-            named[key] = str(params[key])
-    return _call("conv_general_dilated", *_texts(operands), **named, **_precision("conv_general_dilated", params))
-
-
 def _reduction(name: str) -> Rule:
-    return lambda params, operands, avals: _call(name, operands[0].text, ints(params["axes"]))
+    return lambda params, operands, avals: call(name, operands[0].text, ints(params["axes"]))
 
 
 def _argument(name: str) -> Rule:
     def rule(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
         (axis,) = params["axes"]
-        return _call(name, operands[0].text, str(axis), dtype(params["index_dtype"]))
+        return call(name, operands[0].text, str(axis), dtype(params["index_dtype"]))
 
     return rule
 
@@ -282,15 +195,15 @@ def _argument(name: str) -> Rule:
 def _cumulative(name: str) -> Rule:
     def rule(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
         named = {"reverse": "True"} if params["reverse"] else {}
-        return _call(name, operands[0].text, axis=str(params["axis"]), **named)
+        return call(name, operands[0].text, axis=str(params["axis"]), **named)
 
     return rule
 
 
 def _sort(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
-    return _call(
+    return call(
         "sort",
-        f"[{', '.join(_texts(operands))}]",
+        f"[{', '.join(texts(operands))}]",
         dimension=str(params["dimension"]),
         is_stable=str(bool(params["is_stable"])),
         num_keys=str(params["num_keys"]),
@@ -299,57 +212,11 @@ def _sort(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[A
 
 def _top_k(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
     axis = params.get("axis", -1)
-    return _call("top_k", operands[0].text, str(params["k"]), axis=str(axis))
-
-
-def _window(params: dict[str, Any]) -> list[str]:
-    keys = ("window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation")
-    return [ints(params[key]) for key in keys]
-
-
-def _reduce_window(how: str) -> Rule:
-    def rule(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
-        import jax.numpy as jnp
-
-        of = operands[0].aval.dtype
-        if how == "add":
-            neutral = number(0, of)
-        elif jnp.issubdtype(of, jnp.floating):
-            neutral = "-jnp.inf" if how == "max" else "jnp.inf"
-        else:
-            bounds = jnp.iinfo(of)
-            neutral = str(int(bounds.min if how == "max" else bounds.max))
-        return _call("reduce_window", operands[0].text, neutral, f"lax.{how}", *_window(params))
-
-    return rule
-
-
-def _computation(name: str, jaxpr: Any) -> str:
-    """The public function of a body that is a single operation of its two arguments."""
-    body = getattr(jaxpr, "jaxpr", jaxpr)
-    if len(body.eqns) == 1:
-        equation = body.eqns[0]
-        if equation.primitive.name in _MONOIDS and list(equation.invars) == list(body.invars):
-            return f"lax.{equation.primitive.name}"
-    raise NotEmittable(name, "with a computation that is not one of " + ", ".join(_MONOIDS))
-
-
-def _generic_window(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
-    if len(operands) != 2 or params["consts"]:
-        raise NotEmittable("reduce_window", "of several arrays")
-    how = _computation("reduce_window", params["jaxpr"])
-    return _call("reduce_window", operands[0].text, operands[1].text, how, *_window(params))
-
-
-def _generic_reduce(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
-    if len(operands) != 2:
-        raise NotEmittable("reduce", "of several arrays")
-    how = _computation("reduce", params["jaxpr"])
-    return _call("reduce", operands[0].text, operands[1].text, how, ints(params["dimensions"]))
+    return call("top_k", operands[0].text, str(params["k"]), axis=str(axis))
 
 
 def _barrier(params: dict[str, Any], operands: Sequence[Operand], avals: Sequence[Any]) -> str:
-    return _call("optimization_barrier", f"[{', '.join(_texts(operands))}]")
+    return call("optimization_barrier", f"[{', '.join(texts(operands))}]")
 
 
 RULES: dict[str, Rule] = (
@@ -360,14 +227,14 @@ RULES: dict[str, Rule] = (
     | {name: _cumulative(name) for name in _CUMULATIVE}
     | {name: _scatter(name) for name in _SCATTERS}
     | {name: _argument(name) for name in ("argmax", "argmin")}
-    | {f"reduce_window_{how}": _reduce_window(call) for how, call in (("sum", "add"), ("max", "max"), ("min", "min"))}
+    | {f"reduce_window_{how}": reduce_window(call) for how, call in (("sum", "add"), ("max", "max"), ("min", "min"))}
     | {
         "bitcast_convert_type": _bitcast,
         "broadcast_in_dim": _broadcast,
         "concatenate": _concatenate,
-        "conv_general_dilated": _convolution,
+        "conv_general_dilated": convolution,
         "convert_element_type": _convert,
-        "dot_general": _dot,
+        "dot_general": dot,
         "dynamic_slice": _dynamic_slice,
         "dynamic_update_slice": _dynamic_update,
         "gather": _gather,
@@ -375,10 +242,10 @@ RULES: dict[str, Rule] = (
         "iota": _iota,
         "optimization_barrier": _barrier,
         "pad": _pad,
-        "ragged_dot_general": _ragged_dot,
-        "reduce": _generic_reduce,
+        "ragged_dot_general": ragged_dot,
+        "reduce": generic_reduce,
         "reduce_precision": _reduce_precision,
-        "reduce_window": _generic_window,
+        "reduce_window": generic_window,
         "reshape": _reshape,
         "rev": _one_list("rev", "dimensions"),
         "round": _round,
