@@ -81,6 +81,7 @@ async def search(
     """
     began = time.monotonic()
     plan = request.planned()
+    progress(f"{plan.count} of {len(plan.allowed)} points by {request.strategy}")
     with alone(folder):
         store = Store(folder, request.workload.name, request.tpu, fingerprint)
         state = await _look_at_all(request, plan, judge, store, jobs, progress, began)

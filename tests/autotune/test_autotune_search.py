@@ -58,7 +58,8 @@ async def test_a_grid_finds_the_optimum_and_says_what_it_gains(tmp_path):
         "A=4 B=16 is correct on 3 fresh draws and takes 100 us [90.9 to 110] (predicted), the file as it is 206 us "
         "[187 to 227] (predicted): 2.06 times as fast [1.7 to 2.49]."
     )
-    assert said[0] == "1 of 12: A=1 B=8: 206 us predicted; best 206 us at A=1 B=8"
+    assert said[0] == "12 of 12 points by grid"
+    assert said[1] == "1 of 12: A=1 B=8: 206 us predicted; best 206 us at A=1 B=8"
     assert said[-1] == "judging A=1 B=8 in full"
     assert (found.points, found.allowed, found.own) == (12, 12, {"A": 1, "B": 8})
 
