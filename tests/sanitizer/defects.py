@@ -57,6 +57,7 @@ DEFECTS = (
     Defect("row_sum", "ragged_edge", "a mask by multiplication", "jnp.where(column < columns, x_ref[...], 0.0)", "x_ref[...] * (column < columns)"),
     Defect("attention", "ragged_edge", "scores are not masked", "s = jnp.where(column < length, s, -1e30)", "s = s + 0.0"),
     Defect("attention", "ragged_edge", "values are not masked", "jnp.where(row < length, v_ref[0], 0.0)", "v_ref[0]"),
+    Defect("edge", "ragged_edge", "what a copy brings from past the edge is not masked", "jnp.where(column < x_ref.shape[1], block[...], 0.0)", "block[...]"),
     # what one point of a parallel axis leaves for another
     Defect("matmul", "parallel_carry", "the reduced axis is parallel", _PARALLEL, '("parallel", "parallel", "parallel")'),
     Defect("row_sum", "parallel_carry", "the reduced axis is parallel", _TWO, '("parallel", "parallel")'),
@@ -69,6 +70,7 @@ DEFECTS = (
     Defect("scan", "out_of_bounds", "writes one row ahead", "o_ref[0, pl.ds(i, 1), :] = state", "o_ref[0, pl.ds(i + 1, 1), :] = state"),
     Defect("stream", "out_of_bounds", "fetches one chunk too many", "@pl.when(i + 1 < chunks)", "@pl.when(i < chunks)"),
     Defect("stream", "out_of_bounds", "writes one chunk too far", "o_ref.at[pl.ds(i * CHUNK, CHUNK)]", "o_ref.at[pl.ds((i + 1) * CHUNK, CHUNK)]"),
+    Defect("edge", "out_of_bounds", "copies from the tile after the last", "x_ref.at[:, pl.ds(step * LANES, LANES)]", "x_ref.at[:, pl.ds((step + 1) * LANES, LANES)]"),
     Defect("grouped", "out_of_bounds", "reads the table past its end", "lambda i, k, group: (group[i], k, 0)", "lambda i, k, group: (group[i + 1], k, 0)"),
     Defect("matmul", "block_out_of_bounds", "the input's map is one block off", "lambda i, j, k: (k, j))]", "lambda i, j, k: (k + 1, j))]"),
     Defect("row_sum", "block_out_of_bounds", "the output's map is one block off", "lambda i, k: (i, 0)", "lambda i, k: (i + 1, 0)"),

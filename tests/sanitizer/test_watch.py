@@ -28,7 +28,7 @@ SAMPLE = {
     "revisited_out_of_order": ("row_sum", "the reduced axis comes first", 29),
 }
 STATIC = ("undeclared_alias", "block_out_of_bounds")
-SILENT = ("row_sum", "stream")
+SILENT = ("row_sum", "stream", "edge")
 
 
 def _number(family, name):
@@ -49,7 +49,8 @@ def seen():
         f"{family}:{_number(family, name)}@{'static' if kind in STATIC else 'one_core'}"
         for kind, (family, name, _) in SAMPLE.items()
     ]
-    return _run(*(f"{family}@one_core" for family in SILENT), *names)
+    edge = [f"edge:{number}@one_core" for number, defect in enumerate(DEFECTS) if defect.family == "edge"]
+    return _run(*(f"{family}@one_core" for family in SILENT), *names, *edge)
 
 
 @pytest.mark.parametrize("family", SILENT)
@@ -65,6 +66,13 @@ def test_a_seeded_defect_is_told_by_its_kind_and_line(seen, kind):
     family, name, line = SAMPLE[kind]
     found = seen[f"{family}:{_number(family, name)}"]
     assert (kind, line) in [(finding["kind"], finding["line"]) for finding in found["findings"]], found
+
+
+def test_a_copy_may_reach_into_the_tiles_that_hold_an_array_and_no_further(seen):
+    unmasked = seen[f"edge:{_number('edge', 'what a copy brings from past the edge is not masked')}"]
+    assert [(found["kind"], found["line"]) for found in unmasked["findings"]] == [("ragged_edge", 20)]
+    further = seen[f"edge:{_number('edge', 'copies from the tile after the last')}"]
+    assert ("out_of_bounds", 17) in [(found["kind"], found["line"]) for found in further["findings"]]
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import numpy as np
 from jax._src.pallas.mosaic.interpret import interpret_pallas_call as interpreter
 
 from .record import active
-from .shadow import FRESH, NO_LINE, PADDING, Role, Shadow, Site, extent, key_of, named, range_of, shown
+from .shadow import FRESH, NO_LINE, PADDING, Role, Shadow, Site, clipped, extent, key_of, named, range_of, shown
 
 _get, _store, _swap = interpreter.get, interpreter.store, interpreter.swap
 _allocate_buffer, _deallocate_buffer = interpreter._allocate_buffer, interpreter._deallocate_buffer
@@ -48,6 +48,14 @@ def get(
     shadow = watch.shadows[key]
     where = range_of(transforms, shadow.state.shape)
     line = watch.line(source_info)
+    content = interpreter._get_shared_memory().mem[key]
+    if of_dma is not None and shadow.reaches_padding(key, where, content.dtype.itemsize):
+        inside = clipped(where, shadow.state.shape)
+        values, state = np.zeros(extent(where), content.dtype), np.full(extent(where), PADDING, np.uint8)
+        held = tuple(slice(0, size) for size in extent(inside))
+        values[held], state[held] = content.content[inside], shadow.state[inside]
+        _keep(core, of_dma, state)
+        return token, values
     if not shadow.within(where):
         if of_input is not None:
             blocks = tuple(int(i) for i in block_indices)
@@ -59,7 +67,7 @@ def get(
             )
         else:
             watch.find("out_of_bounds", line, f"reads {shown(where)} of {named(shadow)}, outside its shape")
-        values = np.zeros(extent(where), interpreter._get_shared_memory().mem[key].dtype)
+        values = np.zeros(extent(where), content.dtype)
         _keep(core, of_dma, np.zeros(values.shape, np.uint8))
         return token, values
     token, values = original(token, device_id, core, space, buffer, transforms, block_indices, point, **how)
@@ -93,6 +101,13 @@ def store(
     shadow = watch.shadows[key]
     where = range_of(transforms, shadow.state.shape)
     copied = watch.copied.pop(int(of_dma) if of_dma is not None else -1 - int(core), None)
+    content = interpreter._get_shared_memory().mem[key]
+    if of_dma is not None and shadow.reaches_padding(key, where, content.dtype.itemsize):
+        inside = clipped(where, shadow.state.shape)
+        held = tuple(slice(0, size) for size in extent(inside))
+        content.content[inside] = np.asarray(value)[held]
+        shadow.state[inside] = copied[held] if copied is not None else 0
+        return token
     if not shadow.within(where):
         if of_output is not None:
             blocks = tuple(int(i) for i in block_indices)

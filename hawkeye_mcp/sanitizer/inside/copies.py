@@ -7,7 +7,7 @@ from jax._src.pallas.mosaic.interpret import interpret_pallas_call as interprete
 from jax._src.pallas.mosaic.interpret import shared_memory as memory
 
 from .record import active
-from .shadow import IN_FLIGHT, key_of, named, range_of, shown
+from .shadow import IN_FLIGHT, clipped, key_of, named, range_of, shown
 
 _DMA = interpreter.DMA
 
@@ -36,10 +36,14 @@ def begin_dma(*args: Any, **fields: Any) -> Any:
         ),
     )
     for does, device_id, core, space, buffer, transforms in ends:
-        shadow = watch.shadows.get(key_of(device_id, core, space, buffer))
+        key = key_of(device_id, core, space, buffer)
+        shadow = watch.shadows.get(key)
         if shadow is None:
             continue
         where = range_of(transforms, shadow.state.shape)
+        itemsize = interpreter._get_shared_memory().mem[key].dtype.itemsize
+        if shadow.reaches_padding(key, where, itemsize):
+            where = clipped(where, shadow.state.shape)
         if not shadow.within(where):
             watch.find("out_of_bounds", watch.line(dma.source_info), f"a copy {does} {shown(where)} of {named(shadow)}")
         elif does == "writes":

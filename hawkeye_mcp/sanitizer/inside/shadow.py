@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 import jax
+import numpy as np
 from jax._src.pallas.mosaic.interpret import interpret_pallas_call as interpreter
 from jax._src.pallas.mosaic.interpret import utils
 
@@ -59,6 +60,15 @@ class Shadow:
                 return False
         return True
 
+    def reaches_padding(self, key: Key, where: Range, itemsize: int) -> bool:
+        """Whether a copy from or to HBM ends past the array, but in the tiles that hold it, which are there as a whole.
+
+        What lies there has no defined value, and nothing else is in it.
+        """
+        if self.within(where) or key[0] not in ("any", "hbm"):
+            return False
+        return Shadow(self.role, np.broadcast_to(np.uint8(0), in_tiles(self.state.shape, itemsize))).within(where)
+
 
 def _ends(index: slice) -> tuple[int, int]:
     """First and last element of a slice; an empty one lies inside everything."""
@@ -96,3 +106,15 @@ def is_parallel(how: Any) -> bool:
 def named(shadow: Shadow) -> str:
     role = shadow.role
     return f"{role.kind} {role.name}".strip() + f" of shape {list(role.shape or shadow.state.shape)}"
+
+
+def in_tiles(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """A shape in whole tiles of 128 lanes and 8 rows of 32 bits."""
+    tile = (8 * max(1, 4 // itemsize), 128)[-len(shape) :] if shape else ()
+    return (*shape[: -len(tile) or None], *(-(-n // of) * of for n, of in zip(shape[-len(tile) :], tile, strict=True)))
+
+
+def clipped(where: Range, shape: tuple[int, ...]) -> Range:
+    return tuple(
+        i if isinstance(i, int) else slice(i.start, min(i.stop, n), i.step) for i, n in zip(where, shape, strict=True)
+    )
