@@ -17,15 +17,14 @@ Not among them: constants of other values, other dtypes, other precisions, other
 a constant added inside or outside a root, a quotient in place of a product with a rounded reciprocal.
 """
 
-import hashlib
 import math
-import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from hawkeye_mcp.intake import axes
+from hawkeye_mcp.intake import axes, keyed
+from hawkeye_mcp.intake.axes import Atom
 from hawkeye_mcp.intake.graph import Graph, Node, dtype_and_shape, integers, pairs
+from hawkeye_mcp.intake.keyed import Value
 from hawkeye_mcp.intake.structure import COMMUTATIVE, ELEMENTWISE
 from hawkeye_mcp.intake.structure_facts import CUMULATIVE, REDUCTIONS, describe, shown_constant
 
@@ -33,40 +32,6 @@ _MOST_TERMS = 64
 _WIDER = {"bf16": {"f32", "f64"}, "f16": {"f32", "f64"}, "f32": {"f64"}}
 _MIRRORED = {"gt": "lt", "ge": "le"}
 _LARGEST_POWER = 4
-
-
-@dataclass(frozen=True)
-class Value:
-    """One array. terms: (operation, operands) of a sum or product; root: of what it is the square root; narrow: what it
-    was widened from. All of these have this value's shape."""
-
-    key: str
-    dtype: str
-    dims: axes.Dimensions
-    name: str
-    terms: tuple[str, tuple["Value", ...]] | None = None
-    root: "Value | None" = None
-    narrow: "Value | None" = None
-
-    def moved(self, move: Callable[[axes.Dimensions], axes.Dimensions]) -> "Value":
-        def of(one: "Value | None") -> "Value | None":
-            return one.moved(move) if one else None
-
-        terms = self.terms and (self.terms[0], tuple(term.moved(move) for term in self.terms[1]))
-        return replace(self, dims=move(self.dims), terms=terms, root=of(self.root), narrow=of(self.narrow))
-
-    @property
-    def order(self) -> tuple[str, list[str]]:
-        return self.key, axes.texts(self.dims)
-
-    @property
-    def constant(self) -> float | None:
-        if not self.key.startswith("c:"):
-            return None
-        try:
-            return float(self.key.split(":", 2)[2])
-        except ValueError:
-            return None
 
 
 @dataclass(frozen=True)
@@ -87,16 +52,12 @@ class Essence:
     @property
     def digest(self) -> str:
         effects = [key for key, entry in self.entries.items() if entry.line.startswith("effect ")]
-        return _hash("outputs", self.outputs, effects)
+        return keyed.digest("outputs", self.outputs, effects)
 
 
 def essence(graph: Graph) -> Essence:
     """Everything that the graph computes."""
     return _Reading(graph).whole()
-
-
-def _hash(*parts: Any) -> str:
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
 
 
 class _Reading:
@@ -122,7 +83,7 @@ class _Reading:
         dtype, shape = dtype_and_shape(self.graph.type_of(ref))
         name = shown_constant(ref)
         if ref.startswith("c:f32:"):
-            ref = f"c:f32:{_single(ref.split(':', 2)[2])}"
+            ref = f"c:f32:{keyed.single(ref.split(':', 2)[2])}"
         return Value(ref, dtype, axes.named(ref, shape or ()), name)
 
     def _node(self, node: Node) -> list[Value]:
@@ -132,7 +93,7 @@ class _Reading:
         if shape is None or node.bodies or node.effects or not operands and node.op != "iota":
             return self._opaque(node, operands)
         try:
-            if (moved := _layout(node, operands, shape)) is not None:
+            if (moved := keyed.layout(node, operands, shape)) is not None:
                 return [moved]
         except (axes.Opaque, IndexError, KeyError, ValueError, TypeError):
             return self._opaque(node, operands)
@@ -166,7 +127,7 @@ class _Reading:
         bodies = [essence(body).digest for body in node.bodies]
         order = len(self.found.entries) if node.effects else 0
         inputs = [(value.key, axes.texts(value.dims)) for value in operands]
-        key = _hash(node.op, node.out, sorted(node.params.items()), inputs, bodies, node.times, order)
+        key = keyed.digest(node.op, node.out, sorted(node.params.items()), inputs, bodies, node.times, order)
         self._add(node, key, operands)
         found = []
         for position, kind in enumerate(node.out):
@@ -179,7 +140,7 @@ class _Reading:
 
     def _elementwise(self, node: Node, operands: list[Value], dtype: str, shape: tuple[int, ...]) -> Value:
         op = node.op
-        full = [_filled(value, shape) for value in operands]
+        full = [keyed.filled(value, shape) for value in operands]
         if op in _MIRRORED:
             op, full = _MIRRORED[op], full[::-1]
         if op == "max" and (rest := [value for value in full if value.constant != -math.inf]) and len(rest) == 1:
@@ -187,7 +148,7 @@ class _Reading:
         if op == "convert_element_type":
             return self._converted(node, full[0], dtype, shape)
         if op == "sqrt":
-            return replace(self._plain(node, op, full, dtype, shape), root=full[0])
+            return replace(self._plain(node, op, full, dtype, shape), root=full[0].bare)
         if op in ("add", "add_any", "sub"):
             if op == "sub":
                 full = [full[0], self._plain(node, "neg", [full[1]], dtype, shape)]
@@ -215,7 +176,7 @@ class _Reading:
             if below.constant and _power_of_two(below.constant):
                 return [
                     above,
-                    _filled(Value(f"c:{dtype}:{1 / below.constant!r}", dtype, (), str(1 / below.constant)), shape),
+                    keyed.filled(Value(f"c:{dtype}:{1 / below.constant!r}", dtype, (), str(1 / below.constant)), shape),
                 ]
         return None
 
@@ -225,12 +186,14 @@ class _Reading:
             nested = value.terms[1] if value.terms and value.terms[0] == op and value.dtype == dtype else (value,)
             flat += nested
         if op == "mul":
+            if len(others := [value for value in full if value.constant != 1]) == 1:
+                return others[0]
             flat = [value for value in flat if value.constant != 1] or flat[:1]
         if len(flat) > _MOST_TERMS:
             flat = full
         if len(flat) == 1:
             return flat[0]
-        return replace(self._plain(node, op, flat, dtype, shape), terms=(op, tuple(flat)))
+        return replace(self._plain(node, op, flat, dtype, shape), terms=(op, tuple(value.bare for value in flat)))
 
     def _converted(self, node: Node, value: Value, dtype: str, shape: tuple[int, ...]) -> Value:
         if value.narrow and value.narrow.dtype == dtype:
@@ -244,11 +207,11 @@ class _Reading:
             full = sorted(full, key=lambda value: value.order)
         places = [axes.aligned([value.dims[at] for value in full]) for at in range(len(shape))]
         varying = [[column for column in place if any(atom.label for atom in column)] for place in places]
-        columns = _distinct(column for place in varying for column in place)
+        columns = keyed.distinct(column for place in varying for column in place)
         params = [] if op in ("mul", "neg", "rsqrt", "convert") else sorted(node.params.items())
-        key = self._add(node, _hash(op, dtype, params, [value.key for value in full], columns), full, op)
+        key = self._add(node, keyed.digest(op, dtype, params, [value.key for value in full], columns), full, op)
 
-        dims = tuple(tuple(_along(key, column) for column in place) for place in places)
+        dims = tuple(tuple(keyed.along(key, column) for column in place) for place in places)
         return Value(key, dtype, dims, op)
 
     # --- the rest
@@ -259,9 +222,9 @@ class _Reading:
         inside = axes.spelled(tuple(value.dims[axis] for axis in over))
         rest = axes.spelled(tuple(dim for at, dim in enumerate(value.dims) if at not in over))
         others = {name: one for name, one in node.params.items() if name not in ("axis", "axes")}
-        key = self._add(node, _hash(node.op, dtype, sorted(others.items()), value.key, inside, rest), [value])
+        key = self._add(node, keyed.digest(node.op, dtype, sorted(others.items()), value.key, inside, rest), [value])
         kept = [dim for at, dim in enumerate(value.dims) if cumulative or at not in over]
-        return Value(key, dtype, tuple(_new(key, dim) for dim in kept), node.op)
+        return Value(key, dtype, tuple(keyed.new(key, dim) for dim in kept), node.op)
 
     def _product(self, node: Node, operands: list[Value], dtype: str) -> Value | None:
         numbers = pairs(node)
@@ -285,12 +248,14 @@ class _Reading:
             for side, value in enumerate(operands)
         ]
         sides = [(value.key, axes.spelled(tuple(dims))) for value, dims in zip(operands, free, strict=True)]
-        shapes = [_distinct(column for place in of for column in place) for of in (inside, along)]
+        shapes = [keyed.distinct(column for place in of for column in place) for of in (inside, along)]
         precision = str(node.params.get("precision"))
-        key = self._add(node, _hash("dot", dtype, precision, sides[::-1] if swapped else sides, shapes), operands)
-        dims = [tuple(_along(key, column) for column in place) for place in along]
+        key = self._add(
+            node, keyed.digest("dot", dtype, precision, sides[::-1] if swapped else sides, shapes), operands
+        )
+        dims = [tuple(keyed.along(key, column) for column in place) for place in along]
         for value, kept in zip(operands, free, strict=True):
-            dims += [_new(f"{key}{value.key}", dim) for dim in kept]
+            dims += [keyed.new(f"{key}{value.key}", dim) for dim in kept]
         return Value(key, dtype, tuple(dims), "dot_general")
 
     def _sliced(self, node: Node, value: Value, dtype: str) -> Value:
@@ -301,73 +266,22 @@ class _Reading:
             if (start, limit, stride) != (0, axes.size(dim), 1):
                 cuts.append((axes.texts((dim,)), start, limit, stride))
         rest = axes.spelled(value.dims)
-        key = self._add(node, _hash("slice", dtype, value.key, sorted(cuts), rest), [value])
+        key = self._add(node, keyed.digest("slice", dtype, value.key, sorted(cuts), rest), [value])
         for dim, start, limit, stride in zip(value.dims, starts, limits, strides, strict=True):
             if (start, limit, stride) == (0, axes.size(dim), 1):
-                dims.append(_new(key, dim))
+                dims.append(keyed.new(key, dim))
             else:
                 length = -(-(limit - start) // stride)
-                dims.append(() if length == 1 else (Atom(_hash(key, axes.texts((dim,))), length, length),))
+                dims.append(() if length == 1 else (Atom(keyed.digest(key, axes.texts((dim,))), length, length),))
         return Value(key, dtype, tuple(dims), "slice")
 
     def _iota(self, node: Node, dtype: str, shape: tuple[int, ...]) -> Value:
         at = node.params["dimension"]
-        key = self._add(node, _hash("iota", dtype, shape[at]), [])
+        key = self._add(node, keyed.digest("iota", dtype, shape[at]), [])
         along = () if shape[at] == 1 else (Atom(key, shape[at], shape[at]),)
         return Value(
             key, dtype, tuple(along if axis == at else axes.broadcast(n) for axis, n in enumerate(shape)), "iota"
         )
-
-
-Atom = axes.Atom
-
-
-def _new(key: str, dimension: axes.Dimension) -> axes.Dimension:
-    """The axis of a result that goes along one of its operand's."""
-    return tuple(_along(key, (atom,)) for atom in dimension)
-
-
-def _along(key: str, column: Sequence[Atom]) -> Atom:
-    """The atom of a result, named by `key`, that goes along these of its operands."""
-    return axes.column_atom(_hash(key, axes.column_text(column)), column)
-
-
-def _distinct(columns: Iterable[Sequence[Atom]]) -> list[list[str]]:
-    """What axes meet, however they are cut."""
-    return sorted({tuple(axes.column_text(column)): axes.column_text(column) for column in columns}.values())
-
-
-def _filled(value: Value, shape: tuple[int, ...]) -> Value:
-    """An operand as an array of the full shape: a scalar is as good as one, and so is one element along an axis."""
-    sizes = tuple(axes.size(dim) for dim in value.dims)
-    if sizes == shape or not (len(sizes) == len(shape) or not sizes):
-        return value
-
-    def fill(dims: axes.Dimensions) -> axes.Dimensions:
-        dims = dims or ((),) * len(shape)
-        return tuple(dim or axes.broadcast(length) for dim, length in zip(dims, shape, strict=True))
-
-    return value.moved(fill)
-
-
-def _layout(node: Node, operands: list[Value], shape: tuple[int, ...]) -> Value | None:
-    """The operand with its axes moved; None for what is no layout."""
-    if node.op == "transpose":
-        return operands[0].moved(lambda dims: axes.transposed(dims, integers(node.params["permutation"])))
-    if node.op == "broadcast_in_dim":
-        at = integers(node.params.get("broadcast_dimensions"))
-        return operands[0].moved(lambda dims: axes.broadcast_in_dim(dims, shape, at))
-    if node.op in ("reshape", "squeeze", "expand_dims") and len(operands) == 1:
-        return operands[0].moved(lambda dims: axes.reshaped(dims, shape))
-    return None
-
-
-def _single(text: str) -> str:
-    """A float32 written with all its digits, so that what is computed from it can be compared."""
-    try:
-        return repr(struct.unpack("f", struct.pack("f", float(text)))[0])
-    except (ValueError, OverflowError):
-        return text
 
 
 def _power_of_two(number: float) -> bool:

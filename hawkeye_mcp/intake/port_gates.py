@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 import anyio
+from anyio.to_thread import run_sync
 from pydantic import BaseModel, ConfigDict, Field
 
 from hawkeye_mcp.candidate import isolation
@@ -111,7 +112,7 @@ async def compared(source: str, job: Job, state: Path, progress: Progress) -> Co
         try:
             traced = await traced_port(source, capture, gates.sandboxes)
             progress("compare")
-            return compare_port(capture, await verify_port.structures(traced, gates.verifiers))
+            return await run_sync(compare_port, capture, await verify_port.structures(traced, gates.verifiers))
         except PortRefused as error:
             return Compared(
                 status="refused",

@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
+from anyio.to_thread import run_sync
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hawkeye_mcp.candidate import isolation
@@ -124,7 +125,7 @@ async def trace(
     if ended.killed:  # it says nothing of the port, which gets one more
         async with sandboxes.take(chip) as box:
             ended = await box.ask(request, chip)
-    return Traced(sizes=_replies(ended, sizes), names=list(names), isolation=isolation.isolation())
+    return Traced(sizes=await run_sync(_replies, ended, sizes), names=list(names), isolation=isolation.isolation())
 
 
 def _replies(ended: Ended, sizes: Mapping[Size, Sequence[Shaped]]) -> dict[Size, TracedSize]:

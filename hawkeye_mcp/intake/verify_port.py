@@ -9,6 +9,7 @@ more against the recorded results, from the folder as it was written.
 from pathlib import Path
 from typing import Any, Literal
 
+from anyio.to_thread import run_sync
 from pydantic import BaseModel, ConfigDict, Field
 
 from hawkeye_mcp.intake import values
@@ -132,7 +133,8 @@ async def structures(traced: Traced, verifiers: WorkerPool) -> dict[Size, dict[s
         if "refused" in reply:
             raise PortRefused(f"The source emitted at {size} size is not traced: {reply['refused']}", fix)
         found[size] = reply["structure"]
-        if compare(reply["structure"], one.structure).verdict == "divergent":
+        comparison = await run_sync(compare, reply["structure"], one.structure)  # seconds, where it is hostile
+        if comparison.verdict == "divergent":
             raise PortRefused(f"What the port's process says of its structure at {size} size is not so.", fix)
     return found
 
