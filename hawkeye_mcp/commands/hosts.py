@@ -3,7 +3,7 @@
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeGuard
 
 import typer
 
@@ -203,7 +203,7 @@ def _ask(hosts: "dict[str, Host]") -> "dict[str, Health | HostFailed]":
     return found
 
 
-def _answered(found: "Health | HostFailed") -> bool:
+def _answered(found: "Health | HostFailed") -> "TypeGuard[Health]":
     return not isinstance(found, Exception)
 
 
