@@ -149,7 +149,7 @@ def same_reference(one: str, other: str) -> bool:
 
 def normalised(claim: str) -> str:
     """A claim without what makes no other claim of it: case, punctuation, spacing, forms of the same letter."""
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", claim).casefold())
+    folded = unicodedata.normalize("NFKC", claim).casefold()
     return " ".join(re.findall(r"\w+", folded.replace("_", " ")))
 
 

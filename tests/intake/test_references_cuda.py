@@ -254,7 +254,7 @@ def test_functions_that_grow_without_end_come_to_nothing():
 HOSTILE = {
     "braces": "{" * 1_000_000,
     "brackets": "(" * 1_000_000,
-    "chevrons": "<<<" * 330_000,
+    "chevrons": "<<<" * 60_000,
     "declarations": "__global__ void k() {" + "__shared__ int a[2][3];" * 30_000,
     "macros": "#define A(x) x(x)\n" * 50_000,
     "loops": "__global__ void k() {" + "for (;; i >>= 1) { x *= y;" * 3_000,

@@ -9,6 +9,8 @@ from run_results import begun, evaluation, record, timing
 from hawkeye_mcp import kernels
 from hawkeye_mcp.pool import Pool
 from hawkeye_mcp.runs import store
+from hawkeye_mcp.runs.model import Judged
+from hawkeye_mcp.runs.ranking import Ranking
 
 
 def best(run: store.Run, source: str = "predicted") -> str | None:
@@ -93,27 +95,27 @@ def test_what_another_judge_said_is_out_and_back_with_it(run):
 
 def test_run_and_pool_never_disagree(tmp_path):
     """Random kernels, each judged once, ranked by both."""
-    draw = random.Random(7)
-    for number in range(30):
-        run, pool = begun(tmp_path / f"run-{number}"), Pool(tmp_path / f"{number}.sqlite3")
-        for i in range(12):
+    draw, pool = random.Random(7), Pool(tmp_path / "pool.sqlite3")
+    for mark in map(str, range(12)):
+        rankings = {source: Ranking(source) for source in ("predicted", "measured")}
+        for number in range(10):
             speedup = draw.choice([0.5, 1.0, 2.0, 2.0, 4.0])
-            interval = draw.choice([None, (speedup * 0.8, speedup * 1.2), (speedup * 0.3, speedup * 3)])
             how = {
                 "source": draw.choice(["predicted", "measured"]),
                 "lower_bound": draw.random() < 0.2,
                 "speedup": None if draw.random() < 0.1 else speedup,
-                "speedup_interval": interval,
+                "speedup_interval": draw.choice([None, (speedup * 0.8, speedup * 1.2), (speedup * 0.3, speedup * 3)]),
             }
-            text = f"# {number} {i}"
-            found = evaluation(
-                f"e{i}", text, timing(100 / speedup, **how), draw.choice(["correct"] * 3 + ["incorrect"])
-            )
-            store.record_evaluation(run, text, found, "f")
-            pool.add(text, found, "f")
-        for source in ("predicted", "measured"):
-            listed = pool.best("8p_GEMM", "v5e", source, 1, "f")
-            assert best(run, source) == (listed[0].id if listed else None), (number, source)
+            text, status = f"# {number}", draw.choice(["correct"] * 3 + ["incorrect"])
+            found = evaluation(f"e{mark}-{number}", text, timing(100 / speedup, **how), status)
+            pool.add(text, found, mark)
+            figures = found.timing.model_dump(include=set(Judged.model_fields))
+            judged = Judged(id=found.id, kernel_sha256=found.kernel_sha256, status=status, fingerprint=mark, **figures)
+            for ranking in rankings.values():
+                ranking.take(judged)
+        for source, ranking in rankings.items():
+            (listed,) = pool.best("8p_GEMM", "v5e", source, 1, mark) or [None]
+            assert (ranking.incumbent and ranking.incumbent.id) == (listed and listed.id), (mark, source)
 
 
 def test_the_best_names_files_that_are_there(run):
