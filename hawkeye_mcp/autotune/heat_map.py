@@ -24,6 +24,8 @@ _MAP = "YlGnBu"  # ordered by lightness, which the colour-blind see too
 _DARK = 0.55  # of the colour scale: from there on black is hard to read
 _SMALL, _PLAIN, _LARGE = 9, 11, 14  # points
 _WINNER, _FAINT, _INK = "#D55E00", "#666666", "#000000"
+_FRAME = "#BBBBBB"
+_OWN: dict[str, Any] = {"edgecolor": "#CC79A7", "linewidth": 2, "linestyle": "--"}  # seen on every colour of the map
 _MOST_VALUES = 24  # of one parameter that a picture holds
 _HATCH: dict[Kind, str] = {"refused": "///", "failed": "xxx"}
 _WORDS: dict[Kind, str] = {
@@ -104,6 +106,8 @@ def _figure(found: Autotuned) -> "Figure":
         for column, other in enumerate(columns):
             place = (_LEFT_IN + _CELL_IN[0] * column, _ABOVE_IN + _CELL_IN[1] * row)
             _draw(axes, place, known.get((value, other), Cell("unseen", None)), times, winner == (value, other))
+            if (found.own[down], found.own[across] if across else None) == (value, other):
+                _outline(axes, place)
     _labels(axes, down, across, rows, columns)
     _legend(axes, found, {cell.kind for cell in known.values()}, len(known) < len(rows) * len(columns), height)
     return made
@@ -128,7 +132,7 @@ def _draw(axes: "Axes", place: tuple[float, float], cell: Cell, times: Sequence[
             (left + 0.03, top + 0.03), wide - 0.06, high - 0.06,
             facecolor=colormaps[_MAP](fast) if cell.kind == "timed" else "white",
             hatch=_HATCH.get(cell.kind, ""),
-            edgecolor=_WINNER if winner else "#BBBBBB", linewidth=3 if winner else 0.6, zorder=3 if winner else 2,
+            edgecolor=_WINNER if winner else _FRAME if cell.us or cell.kind == "unseen" else "#888888", linewidth=3 if winner else 0.6, zorder=3 if winner else 2,
         )
     )  # fmt: skip
     if cell.us is None:
@@ -140,6 +144,13 @@ def _draw(axes: "Axes", place: tuple[float, float], cell: Cell, times: Sequence[
         color="white" if fast > _DARK else _INK if cell.kind == "timed" else _FAINT,
         weight="bold" if winner else "normal",
     )  # fmt: skip
+
+
+def _outline(axes: "Axes", place: tuple[float, float]) -> None:
+    from matplotlib.patches import Rectangle
+
+    (left, top), (wide, high) = place, _CELL_IN
+    axes.add_patch(Rectangle((left + 0.08, top + 0.08), wide - 0.16, high - 0.16, facecolor="none", zorder=5, **_OWN))
 
 
 def _fastness(time: float, times: Sequence[float]) -> float:
@@ -169,22 +180,22 @@ def _labels(axes: "Axes", down: str, across: str | None, rows: Sequence[int], co
 def _legend(axes: "Axes", found: Autotuned, kinds: set[Kind], gaps: bool, height: float) -> None:
     from matplotlib.patches import Rectangle
 
-    frame = {"edgecolor": "#BBBBBB", "linewidth": 0.6}
+    frame, hatched = {"edgecolor": _FRAME, "linewidth": 0.6}, {"edgecolor": "#888888", "linewidth": 0.6}
     marks: list[tuple[str, dict[str, Any]]] = []
     if found.best:
-        own = " (the file as it is)" if found.best.parameters == found.own else ""
-        told = f"found correct and fastest: {shown(found.best.parameters)}{own}"
+        told = f"found correct and fastest: {shown(found.best.parameters)}"
         marks.append((told, {"edgecolor": _WINNER, "linewidth": 3}))
+    marks.append((f"the file as it is: {shown(found.own)}", _OWN))
     if "estimated" in kinds:
         marks.append((_WORDS["estimated"], frame))
     if "refused" in kinds:
-        marks.append((_WORDS["refused"], {**frame, "hatch": _HATCH["refused"]}))
+        marks.append((_WORDS["refused"], {**hatched, "hatch": _HATCH["refused"]}))
     if "failed" in kinds:
-        marks.append((_WORDS["failed"], {**frame, "hatch": _HATCH["failed"]}))
+        marks.append((_WORDS["failed"], {**hatched, "hatch": _HATCH["failed"]}))
     if gaps:
         marks.append((_WORDS["unseen"], frame))
     for place, (text, style) in enumerate(marks):
-        top = height - 1.05 + 0.2 * place
+        top = height - 1.25 + 0.2 * place
         axes.add_patch(Rectangle((0.15, top), 0.34, 0.15, facecolor="white", **style))
         axes.text(0.6, top + 0.08, text, size=_SMALL, va="center")
         if text == _WORDS["estimated"]:
