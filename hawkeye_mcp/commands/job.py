@@ -10,7 +10,7 @@ import typer
 from hawkeye_mcp.commands import options, running
 
 if TYPE_CHECKING:
-    from hawkeye_mcp.intake.importing import Imported
+    from hawkeye_mcp.intake.imported import Imported
     from hawkeye_mcp.intake.job import Job
     from hawkeye_mcp.intake.plan import Plan
 
@@ -160,6 +160,7 @@ def import_job(
     failed. Whatever stops it, nothing half-made stays.
     """
     from hawkeye_mcp.intake import importing, report, rules, show
+    from hawkeye_mcp.intake.imported import GateFailed
 
     try:
         declared = rules.load(job)
@@ -173,8 +174,8 @@ def import_job(
         return await importing.run(declared, folder, progress)
 
     try:
-        found = running.judged(run, passed_on=(importing.GateFailed,), stopped="nothing was imported")
-    except importing.GateFailed as failed:
+        found = running.judged(run, passed_on=(GateFailed,), stopped="nothing was imported")
+    except GateFailed as failed:
         typer.echo(str(failed), err=True)
         if as_json:
             running.print_json({"stopped": failed.told()})

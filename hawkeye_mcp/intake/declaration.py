@@ -1,12 +1,10 @@
 """The text of an imported workload's `workload.toml`. Imports no jax."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hawkeye_mcp.workloads import Size, Tolerance
-
-CONTRACTIONS = ("convolution", "dot_general")
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,9 @@ class Declaration:
         return replace(self, tolerance=tolerance)
 
 
-def dimensions(declared: Declaration) -> tuple[dict[Size, dict[str, int]], dict[str, list[int | str]]]:
+def dimensions(
+    arrays: Sequence[Declared], constants: Mapping[Size, Mapping[str, int]]
+) -> tuple[dict[Size, dict[str, int]], dict[str, list[int | str]]]:
     """The named lengths at each size, and the shape of each array by these names.
 
     A length that is a constant of both sizes has its name, others that differ between the sizes that of the array and
@@ -47,14 +47,14 @@ def dimensions(declared: Declaration) -> tuple[dict[Size, dict[str, int]], dict[
     """
     names: dict[tuple[int, int], str] = {}
     shapes: dict[str, list[int | str]] = {}
-    for array in (*declared.inputs, *declared.outputs):
+    for array in arrays:
         shape: list[int | str] = []
         for axis, pair in enumerate(zip(array.full, array.check, strict=True)):
             if pair[0] == pair[1]:
                 shape.append(pair[0])
                 continue
             if pair not in names:
-                names[pair] = _constant(pair, declared.constants, set(names.values())) or f"{array.name}_{axis}"
+                names[pair] = _constant(pair, constants, set(names.values())) or f"{array.name}_{axis}"
             shape.append(names[pair])
         shapes[array.name] = shape
     return {
@@ -63,7 +63,7 @@ def dimensions(declared: Declaration) -> tuple[dict[Size, dict[str, int]], dict[
     }, shapes
 
 
-def _constant(pair: tuple[int, int], constants: dict[Size, dict[str, int]], taken: set[str]) -> str | None:
+def _constant(pair: tuple[int, int], constants: Mapping[Size, Mapping[str, int]], taken: set[str]) -> str | None:
     for name, value in constants["full"].items():
         if (value, constants["check"].get(name)) == pair and name not in taken:
             return name
@@ -72,7 +72,7 @@ def _constant(pair: tuple[int, int], constants: dict[Size, dict[str, int]], take
 
 def text(declared: Declaration, least_bytes: int) -> str:
     """The whole file. least_bytes: of inputs and outputs at full size."""
-    sizes, shapes = dimensions(declared)
+    sizes, shapes = dimensions((*declared.inputs, *declared.outputs), declared.constants)
     lines = [
         'family = "imported"',
         f"summary = {_string(declared.summary)}",

@@ -16,26 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hawkeye_mcp.intake import declaration, emitted, one_program, precise
-from hawkeye_mcp.intake.capture import ArrayCapture, Capture, Draw, Kept, Normal, Uniform
+from hawkeye_mcp.intake.capture import ArrayCapture, Capture, Kept
 from hawkeye_mcp.intake.declaration import Declaration, Declared
+from hawkeye_mcp.intake.inputs_source import SIZES, Argument, NotWritten, create_inputs, is_kept, two_are_kept
 from hawkeye_mcp.intake.job import Job
 from hawkeye_mcp.workloads import Size, Tolerance
 
-SIZES: tuple[Size, ...] = ("full", "check")
-ARRAYS = "workload.npz"  # pool.fingerprint covers workload.*
 _COUNTED = "products and elementwise operations of the traced program"
 _HEADER = '''\
 """Written by `hawkeye job import` from a traced program; agents see all of it but create_inputs and oracle."""
 
 '''
-
-
-class NotWritten(Exception):
-    """No workload can be made of the program; message: why. fix: what to do."""
-
-    def __init__(self, message: str, fix: str) -> None:
-        super().__init__(f"{message} {fix}")
-        self.message, self.fix = message, fix
 
 
 @dataclass(frozen=True)
@@ -48,18 +39,6 @@ class Program:
     text: str
     constants: Mapping[str, NDArray[Any]]
     dtypes: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Argument:
-    """An argument at both sizes. kept: where `workload.npz` has its values, by size; empty for what is drawn."""
-
-    name: str
-    role: str
-    shapes: Mapping[Size, tuple[int, ...]]
-    dtype: str
-    draws: Mapping[Size, Draw | None]
-    kept: Mapping[Size, NDArray[Any]]
 
 
 def captured(capture: Capture, goldens: Path) -> dict[Size, Program]:
@@ -144,91 +123,11 @@ def python(given: Sequence[Argument], programs: Mapping[Size, Program], constant
         raise NotWritten(
             f"The two sizes cannot be one workload: {error}.", "Change lengths alone in `sizes`."
         ) from None
-    draws = _create_inputs(given, constants)
-    imports = ["import jax"] + (["import numpy as np"] if _kept(given) else [])
+    draws = create_inputs(given, constants)
+    imports = ["import jax"] + (["import numpy as np"] if is_kept(given) else [])
     imports += ["from jax import lax", "from jax import numpy as jnp"]
-    first = ["from pathlib import Path", ""] if _kept(given) else []
+    first = ["from pathlib import Path", ""] if is_kept(given) else []
     return _HEADER + "\n".join([*first, *imports]) + "\n\n\n" + "\n\n".join([draws, workload, oracle])
-
-
-def _kept(given: Sequence[Argument]) -> bool:
-    return any(argument.kept for argument in given)
-
-
-def _create_inputs(given: Sequence[Argument], constants: dict[Size, dict[str, int]]) -> str:
-    """The function that draws inputs: fresh values, or those that are kept."""
-    sizes, shapes = _dimensions(given, constants)
-    drawn = [argument for argument in given if not argument.kept]
-    lines = ["def create_inputs(key, size):"]
-    if drawn:
-        lines.append(f"    keys = jax.random.split(key, {len(drawn)})")
-    if _kept(given):
-        lines.append(f'    kept = np.load(Path(__file__).with_name("{ARRAYS}"))')
-    if _two_kept(given) or any(a.draws["full"] != a.draws["check"] for a in drawn):
-        name, length = next(iter(sizes["full"].items()), ("", 0))
-        if not name:
-            raise NotWritten(
-                "At the two sizes other values are drawn or kept, and no length of an argument tells which size it is.",
-                "Change a length in `sizes`.",
-            )
-        lines.append(f'    full = size["{name}"] == {length}')
-    lines.append("    return (")
-    for argument in given:
-        if argument.kept:
-            where = f'"{argument.name}"'
-            if _two_kept([argument]):
-                where = f'"full/{argument.name}" if full else "check/{argument.name}"'
-            value = f"jnp.asarray(kept[{where}])"
-            if precise.is_narrow(argument.dtype):
-                value = f"lax.bitcast_convert_type({value}, jnp.{argument.dtype})"
-        else:
-            value = _drawn(argument, drawn.index(argument), shapes[argument.name])
-        lines.append(f"        {value},  # {argument.name}")
-    return "\n".join([*lines, "    )"]) + "\n"
-
-
-def _two_kept(given: Sequence[Argument]) -> bool:
-    """Whether an array that is kept is another at the two sizes."""
-    return any(a.kept and not np.array_equal(a.kept["full"], a.kept["check"]) for a in given)
-
-
-def _drawn(argument: Argument, index: int, shape: Sequence[int | str]) -> str:
-    lengths = [f'size["{length}"]' if isinstance(length, str) else str(length) for length in shape]
-    said = f"({lengths[0]},)" if len(lengths) == 1 else f"({', '.join(lengths)})"
-    value = _distribution(f"keys[{index}], {said}", argument.draws["full"], argument.draws["check"])
-    return value if argument.dtype == precise.WIDE else f"({value}).astype(jnp.{argument.dtype})"
-
-
-def _distribution(given: str, full: Draw | None, check: Draw | None) -> str:
-    """An expression; where the two sizes differ in a number, `full` in it tells which it is."""
-    if isinstance(full, Normal) and isinstance(check, Normal):
-        scaled = f"jax.random.normal({given})"
-        if (full.std, check.std) != (1, 1):
-            scaled += f" * {_either(full.std, check.std)}"
-        return scaled + (f" + {_either(full.mean, check.mean)}" if full.mean or check.mean else "")
-    if isinstance(full, Uniform) and isinstance(check, Uniform):
-        low, high = _either(full.low, check.low), _either(full.high, check.high)
-        return f"jax.random.uniform({given}, minval={low}, maxval={high})"
-    assert full and check
-    return f"({_distribution(given, full, full)} if full else {_distribution(given, check, check)})"
-
-
-def _either(full: float, check: float) -> str:
-    return repr(full) if full == check else f"({full!r} if full else {check!r})"
-
-
-def _dimensions(
-    given: Sequence[Argument], constants: dict[Size, dict[str, int]]
-) -> tuple[dict[Size, dict[str, int]], dict[str, list[int | str]]]:
-    arrays = [Declared(a.name, a.shapes["full"], a.shapes["check"], a.dtype) for a in given]
-    return declaration.dimensions(_declaration(arrays, (), constants))
-
-
-def _declaration(
-    inputs: Sequence[Declared], outputs: Sequence[Declared], constants: dict[Size, dict[str, int]]
-) -> Declaration:
-    nothing = Tolerance(metric="E", limit=1, reason="")
-    return Declaration("", "", "", inputs, outputs, constants, 0, "", nothing)
 
 
 def constants(job: Job) -> dict[Size, dict[str, int]]:
@@ -305,7 +204,7 @@ def write_arrays(given: Sequence[Argument], path: Path) -> None:
     """`workload.npz`, if anything is kept."""
     arrays: dict[str, NDArray[Any]] = {}
     for argument in given:
-        if _two_kept([argument]):
+        if two_are_kept([argument]):
             arrays |= {f"{size}/{argument.name}": argument.kept[size] for size in SIZES}
         elif argument.kept:
             arrays[argument.name] = argument.kept["full"]

@@ -4,23 +4,21 @@ Everything is written into a folder beside the place where the workload will be;
 it. Whatever stops it before, a gate, a fault or a signal, nothing stays.
 """
 
-import contextlib
-import os
 import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import anyio
-from pydantic import BaseModel, ConfigDict, Field
 
 from hawkeye_mcp import state, workloads
 from hawkeye_mcp.intake import capture as capturing
 from hawkeye_mcp.intake import compare_structure, folder, gate, specification
+from hawkeye_mcp.intake.beside import beside, free
 from hawkeye_mcp.intake.capture import Capture, CaptureFailed
 from hawkeye_mcp.intake.declaration import Declaration
-from hawkeye_mcp.intake.folder import SIZES, Argument, NotWritten
+from hawkeye_mcp.intake.imported import Gate, GateFailed, Imported
+from hawkeye_mcp.intake.inputs_source import ARRAYS, SIZES, Argument, NotWritten
 from hawkeye_mcp.intake.job import Job
 from hawkeye_mcp.intake.porting import PortFailed, ported
 from hawkeye_mcp.judge.workers import WorkerDied, WorkerError, WorkerPool, WorkerTimeout
@@ -30,63 +28,6 @@ from hawkeye_mcp.workloads import Size, Tolerance, Workload
 
 _RUN_S = 600.0
 _PROVISIONAL = Tolerance(metric="R", limit=1, reason="not chosen yet")
-_PREFIX = ".importing-"
-
-
-class GateFailed(Exception):
-    """A gate stopped the import; nothing was written.
-
-    gate: its name. message: what is wrong. fix: what to do next. details: more, a line each.
-    """
-
-    def __init__(self, gate: str, message: str, fix: str, details: list[str] | None = None) -> None:
-        self.gate, self.message, self.fix, self.details = gate, message, fix, details or []
-        lines = [
-            f"Not imported: {message}",
-            *(f"  {line}" for line in self.details),
-            f"Stopped at: {gate}",
-            f"Next: {fix}",
-        ]
-        super().__init__("\n".join(lines))
-
-    def told(self) -> dict[str, Any]:
-        """The same as JSON."""
-        return {"gate": self.gate, "message": self.message, "fix": self.fix, "details": self.details}
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Gate(_Part):
-    """One gate that was passed. figures: what it measured, by name."""
-
-    name: str
-    message: str
-    figures: dict[str, float | None] = {}
-
-
-class Imported(_Part):
-    """A workload that was imported."""
-
-    workload: str
-    folder: str
-    route: Literal["torchax", "golden", "jax"] = Field(description="How the program was had; golden: from a port.")
-    gate: str = Field(description="What kernels will have to pass.")
-    gates: list[Gate]
-    survivors: list[str] = Field(
-        [], description="Wrong programs that the workload's test does not tell from right ones."
-    )
-    notes: list[str] = []
-    next_steps: list[str]
-
-    def __str__(self) -> str:
-        made = {"torchax": "by torchax", "golden": "from a port", "jax": "from JAX"}[self.route]
-        lines = [f"{self.folder}: imported {made}, gate {self.gate}"]
-        lines += [f"  {one.name:<18} {one.message}" for one in self.gates]
-        lines += [f"  note               {note}" for note in self.notes]
-        lines += [f"  not told apart     {mutant}" for mutant in self.survivors]
-        return "\n".join([*lines, *(f"Next: {step}" for step in self.next_steps)])
 
 
 async def run(job: Job, into: Path, progress: Callable[[str], None]) -> Imported:
@@ -96,8 +37,8 @@ async def run(job: Job, into: Path, progress: Callable[[str], None]) -> Imported
         GateFailed: nothing was written. WorkerUnavailable: this installation is at fault.
     """
     target = into.absolute() / job.name
-    _free(target)
-    with _beside(target) as scratch:
+    free(target)
+    with beside(target) as scratch:
         verifiers = WorkerPool("verifier")
         try:
             return await _Import(job, target, scratch, progress, verifiers).run()
@@ -113,38 +54,6 @@ async def run(job: Job, into: Path, progress: Callable[[str], None]) -> Imported
         finally:
             with anyio.CancelScope(shield=True):
                 await verifiers.close()
-
-
-def _free(target: Path) -> None:
-    if target.exists() or target.is_symlink():
-        raise GateFailed(
-            "write",
-            f"{target} exists, and nothing is overwritten.",
-            "Remove it, or give the job another name or --dir.",
-        )
-
-
-@contextlib.contextmanager
-def _beside(target: Path) -> Iterator[Path]:
-    """A folder on the same file system, gone at the end whatever happens; those of killed imports go too."""
-    made = [parent for parent in (target.parent, *target.parent.parents) if not parent.exists()]
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        for left in target.parent.glob(f"{_PREFIX}*-*"):
-            owner = left.name.removeprefix(_PREFIX).split("-")[0]
-            if owner.isdigit() and not (Path("/proc") / owner).exists():
-                shutil.rmtree(left, ignore_errors=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=target.parent))
-    except OSError as error:
-        raise GateFailed("write", f"{error.filename}: {error.strerror}.", "Give another --dir.") from None
-    try:
-        yield scratch
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-        if not target.exists():
-            for parent in made:
-                with contextlib.suppress(OSError):
-                    parent.rmdir()
 
 
 class _Import:
@@ -180,7 +89,7 @@ class _Import:
             Gate(name="emit", message=f"{programs['full'].text.count(' = ')} operations, each of a kind that is listed")
         )
         state.write_atomically(self.written / "workload.py", text)
-        folder.write_arrays(given, self.written / folder.ARRAYS)
+        folder.write_arrays(given, self.written / ARRAYS)
         self._sources(job)
         declared = folder.declared(self.asked, capture, given, capture.sizes["full"].flops, _PROVISIONAL)
         self._declare(declared)
@@ -350,7 +259,7 @@ class _Import:
         self.progress("rename")
         for cache in self.written.rglob("__pycache__"):
             shutil.rmtree(cache, ignore_errors=True)
-        _free(self.target)
+        free(self.target)
         self.written.rename(self.target)
 
     def _told(self, capture: Capture, declared: Declaration, checked: Checked) -> Imported:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from hawkeye_mcp.candidate.sandbox import SandboxPool
 from hawkeye_mcp.intake import compare_structure, one_program, precise, trace_port, verify_port
 from hawkeye_mcp.intake.capture import Capture
-from hawkeye_mcp.intake.folder import SIZES, NotWritten, Program, constants, itemsize
+from hawkeye_mcp.intake.folder import Program, constants, itemsize
+from hawkeye_mcp.intake.inputs_source import SIZES, NotWritten
 from hawkeye_mcp.intake.job import Job
 from hawkeye_mcp.intake.trace_port import PortRefused
 from hawkeye_mcp.judge.workers import WorkerPool

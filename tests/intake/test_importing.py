@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 from hawkeye_mcp import pool, workloads
 from hawkeye_mcp.cli import app
 from hawkeye_mcp.intake import gate, importing, rules
-from hawkeye_mcp.intake.importing import GateFailed
+from hawkeye_mcp.intake.beside import beside
+from hawkeye_mcp.intake.imported import GateFailed, Imported
 
 SOURCE = """
 import jax
@@ -84,7 +85,7 @@ def job(folder: Path, source: str = SOURCE, **fields: Any) -> Path:
     return folder / "job.json"
 
 
-def imported(path: Path, into: Path, progress: Callable[[str], None] = lambda _: None) -> importing.Imported:
+def imported(path: Path, into: Path, progress: Callable[[str], None] = lambda _: None) -> Imported:
     return anyio.run(importing.run, rules.load(path), into, progress)
 
 
@@ -242,7 +243,7 @@ def test_what_a_killed_import_left_goes_with_the_next(tmp_path: Path) -> None:
     assert not workloads._NAME.fullmatch(left.name)
     mine = tmp_path / "into" / f".importing-{os.getpid()}-x"  # of an import that still runs
     mine.mkdir()
-    with importing._beside(tmp_path / "into" / "other") as scratch:
+    with beside(tmp_path / "into" / "other") as scratch:
         assert set((tmp_path / "into").iterdir()) == {mine, scratch}
     assert list((tmp_path / "into").iterdir()) == [mine]
 

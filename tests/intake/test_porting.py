@@ -8,7 +8,8 @@ import pytest
 
 from hawkeye_mcp.intake.capture import ArrayCapture, Capture, Normal, OutputCapture, SizeCapture
 from hawkeye_mcp.intake.emit import emit
-from hawkeye_mcp.intake.folder import SIZES, Program
+from hawkeye_mcp.intake.folder import Program
+from hawkeye_mcp.intake.inputs_source import SIZES
 from hawkeye_mcp.intake.job import Job
 from hawkeye_mcp.intake.porting import PortFailed, same_at_every_size
 from hawkeye_mcp.intake.structure import structure
