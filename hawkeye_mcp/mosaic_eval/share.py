@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, get_args
@@ -64,7 +65,7 @@ def run(kernels: Path | None, chips: Sequence[str]) -> Iterator[Tried]:
         for tpu in chips:
             yield from _cells(tpu, Path(scratch))
     for case in public.CASES:
-        yield _tried("public", case.name, lambda said, case=case: _against_interpreter(case, said))  # type: ignore[misc]
+        yield _tried("public", case.name, partial(_against_interpreter, case))
 
 
 def table(found: Sequence[Tried]) -> str:
@@ -121,11 +122,8 @@ def _fixtures(folder: Path) -> Iterator[Tried]:
     for path in sorted(folder.glob("*.py")):
         name = path.stem.removesuffix("_slow")
         if name in workloads.names():
-            yield _tried(
-                "fixture",
-                path.stem,
-                lambda said, path=path, name=name: _gated(path, "workload", name, DEFAULT_TPU, said),
-            )  # type: ignore[misc]
+            gated = partial(_gated, path, "workload", name, DEFAULT_TPU)
+            yield _tried("fixture", path.stem, gated)
 
 
 def _cells(tpu: str, scratch: Path) -> Iterator[Tried]:
@@ -141,7 +139,7 @@ def _cells(tpu: str, scratch: Path) -> Iterator[Tried]:
             path = folder / f"{kind}.py"
             state.write_atomically(path, text)
             reference = f"{folder}{os.sep}"
-            yield _tried(tpu, f"{row} {kind}", lambda said, p=path, r=reference: _gated(p, "kernel", r, tpu, said))  # type: ignore[misc]
+            yield _tried(tpu, f"{row} {kind}", partial(_gated, path, "kernel", reference, tpu))
 
 
 def _gated(path: Path, entry: str, reference: str, tpu: str, said: dict[str, str]) -> tuple[str, str]:

@@ -3,7 +3,11 @@
 Each is a kernel text as a candidate would write it, that calls the public function.
 """
 
+from collections.abc import Sequence
+
 from hawkeye_mcp.sanitizer.corpus import Case, case
+
+Text = tuple[str, str, str, str, str]  # name, imports, arguments, inputs, body
 
 _HEAD = '''"""{name}
 
@@ -73,8 +77,7 @@ def _splash_gradient(mask: str) -> str:
 _CAUSAL, _FULL = "splash.CausalMask((256, 256))", "splash.FullMask((256, 256))"
 _LOCAL = "splash.LocalMask((256, 256), (64, 0), 0)"
 
-# name, import, arguments, inputs, body
-_TEXTS: tuple[tuple[str, str, str, str, str], ...] = (
+_TEXTS: tuple[Text, ...] = (
     ("double", _DOUBLE, "x", "float32[16,128]", "return double(x)"),
     ("matmul f32", _MATMUL, "x, y", "float32[256,256] float32[256,256]", "return matmul(x, y, block_shape=(128, 128), block_k=128)"),
     ("matmul bf16", _MATMUL, "x, y", "bfloat16[256,256] bfloat16[256,128]", "return matmul(x, y, block_shape=(128, 128), block_k=128)"),
@@ -119,8 +122,13 @@ _TEXTS: tuple[tuple[str, str, str, str, str], ...] = (
 
 
 def cases() -> list[Case]:
+    return written(_TEXTS)
+
+
+def written(texts: Sequence[Text]) -> list[Case]:
+    """Kernel files of calls."""
     found = []
-    for name, imports, arguments, inputs, body in _TEXTS:
+    for name, imports, arguments, inputs, body in texts:
         indented = "\n".join(f"    {line}" for line in body.splitlines())
         text = _HEAD.format(name=name, inputs=inputs, imports=imports, arguments=arguments, body=indented)
         found.append(case(name, text))

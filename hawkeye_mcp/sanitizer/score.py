@@ -1,10 +1,11 @@
 """How good the sanitizer is: false alarms on right kernels, and seeded defects found.
 
 `python -m hawkeye_mcp.sanitizer.score [CORPUS ...] [--out FILE]` in a checkout: fixtures (tests/kernels), cells (the
-taxonomy's kernels of all chips, each text once), public (what jax ships), families and defects (tests/sanitizer), and
-mutants: fixtures and v5e's cells changed by rule at the first place where a rule fits, written before it was known
-what is found of them. Some of these are no defect: an axis that carries nothing may be parallel. It takes an hour; every
-result is written to FILE as it comes, and those that are there already are not made again.
+taxonomy's kernels of all chips, each text once), public (what jax ships), tokamax (where it is installed), families and
+defects (tests/sanitizer), and mutants: fixtures and v5e's cells changed by rule at the first place where a rule fits,
+written before it was known what is found of them. Some of these are no defect: an axis that carries nothing may be
+parallel. It takes an hour; every result is written to FILE as it comes, and those that are there already are not made
+again.
 """
 
 import argparse
@@ -23,14 +24,14 @@ import anyio
 
 from hawkeye_mcp import content, kernels, workloads
 from hawkeye_mcp.chips import CHIPS, TPUS
-from hawkeye_mcp.sanitizer import public_kernels
+from hawkeye_mcp.sanitizer import public_kernels, tokamax_kernels
 from hawkeye_mcp.sanitizer.corpus import Case, case
 from hawkeye_mcp.sanitizer.model import Setting
 from hawkeye_mcp.sanitizer.replies import Seen
 from hawkeye_mcp.sanitizer.run import Sanitizer, open_sanitizer
 
 ROOT = Path(__file__).parents[2]
-CORPORA = ("fixtures", "cells", "public", "families", "defects", "mutants")
+CORPORA = ("fixtures", "cells", "public", "tokamax", "families", "defects", "mutants")
 # What is replaced, by what, and the kinds of finding that are right.
 _RULES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "no start": (r"(@pl\.when\([^\n]*) == 0\)", r"\1 == -1)", ("uninitialised_read", "wait_never_ends")),
@@ -77,6 +78,9 @@ def subjects(chosen: Sequence[str], scratch: Path, facts: dict[str, Any]) -> Ite
         yield from _mutants(right)
     for one in public_kernels.cases() if "public" in chosen else []:
         yield Subject("public", one.name, one.source, "v5p", _ALL, case=one)
+    for one in tokamax_kernels.cases() if "tokamax" in chosen else []:
+        wanted = tokamax_kernels.FOUND.get(one.name, ())
+        yield Subject("tokamax", one.name, one.source, "v5p", _ALL, case=one, wanted=wanted)
     folder = ROOT / "tests" / "sanitizer"
     for path in sorted((folder / "families").glob("*.py")) if "families" in chosen else []:
         family = case(path.stem, path.read_text("utf-8"))
@@ -176,6 +180,10 @@ def _off(subject: Subject, seen: Seen) -> int | None:
     return min((abs(line - subject.line) for line in lines), default=None) if subject.line else None
 
 
+def _alarm(row: dict[str, Any]) -> bool:
+    return not {kind for kind, _ in row["found"]} <= set(row["wanted"])
+
+
 def table(rows: Sequence[dict[str, Any]]) -> str:
     lines = []
     for name in CORPORA:
@@ -194,10 +202,12 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
                     lines.append(f"  missed: {row['name']} ({row['wanted'][0]}): found {row['found']} {row['failed']}")
         else:
             ran = [row for row in of if row["ran"]]
-            alarms = [row for row in of if row["found"]]
+            alarms = [row for row in of if _alarm(row)]
             lines.append(f"{name}: {len(of)} kernels, {len(ran)} run, {len(alarms)} false alarms")
             for row in of:
-                if row["found"]:
+                if row["wanted"] and not _alarm(row):
+                    lines.append(f"  a defect of its own: {row['name']}: {row['wanted']}, found {row['found']}")
+                elif row["found"]:
                     lines.append(f"  false alarm: {row['name']} ({row['tpu']}): {row['found']} {row['messages'][:1]}")
                 elif not row["ran"]:
                     why = row["failed"] or next((r for r in row["not_checked"] if r.startswith("uninit")), "")
@@ -243,7 +253,10 @@ def main() -> None:
     given = parser.parse_args()
     if unknown := set(given.corpora) - set(CORPORA):
         parser.error(f"there is no corpus {', '.join(sorted(unknown))}")
-    print(table(anyio.run(scored, given.corpora or CORPORA, given.out)))
+    chosen = given.corpora or CORPORA
+    print(table(anyio.run(scored, chosen, given.out)))
+    if "tokamax" in chosen and not tokamax_kernels.cases():
+        print(tokamax_kernels.MISSING)
 
 
 if __name__ == "__main__":
