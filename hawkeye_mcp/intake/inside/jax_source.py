@@ -18,7 +18,7 @@ from hawkeye_mcp.intake.inside.naming import identifiers
 from hawkeye_mcp.intake.inside.program import Traced, narrow_floats, trace
 from hawkeye_mcp.intake.inside.record import Array, Record, is_float, narrowed, narrowed_name, wide
 from hawkeye_mcp.intake.inside.request import Request
-from hawkeye_mcp.intake.inside.sizes import Argument, Found, captured, same_arguments, unused
+from hawkeye_mcp.intake.inside.sizes import Argument, Found, captured, same_arguments, same_at_every_seed, unused
 from hawkeye_mcp.intake.inside.trials import Trial, deterministic, recorded, tolerance, worthless
 from hawkeye_mcp.workloads import Size
 
@@ -155,19 +155,12 @@ def _arguments(call: Call) -> list[Argument]:
 
 
 def _choices(calls: Sequence[Call], arguments: Sequence[Argument]) -> dict[str, draws.Choice]:
-    found = {}
-    for call in calls[1:]:
-        if _arguments(call) != list(arguments) or call.others != calls[0].others:
-            raise CaptureFailed(
-                "source_fails",
-                "At another seed the arguments have other shapes, types or plain numbers.",
-                "Let chance decide nothing but what is in the arrays.",
-            )
-    for place, argument in enumerate(arguments):
-        found[argument.name] = draws.choose(
-            [narrowed(np.asarray(call.arrays[place]), argument.source) for call in calls]
-        )
-    return found
+    """How each argument is drawn, by name. Raises CaptureFailed if a seed changes more than values."""
+    same_at_every_seed([_arguments(call) for call in calls], [call.others for call in calls])
+    return {
+        argument.name: draws.choose([narrowed(np.asarray(call.arrays[place]), argument.source) for call in calls])
+        for place, argument in enumerate(arguments)
+    }
 
 
 def _traced(call: Call, arguments: Sequence[Argument], path: Path) -> Traced:

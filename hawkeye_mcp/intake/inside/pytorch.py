@@ -12,7 +12,7 @@ from hawkeye_mcp.intake.inside.naming import identifiers
 from hawkeye_mcp.intake.inside.program import Shaped, Traced, trace
 from hawkeye_mcp.intake.inside.record import Array, Record, narrowed_name
 from hawkeye_mcp.intake.inside.request import Request
-from hawkeye_mcp.intake.inside.sizes import Argument, Found, captured, same_arguments, unused
+from hawkeye_mcp.intake.inside.sizes import Argument, Found, captured, same_arguments, same_at_every_seed, unused
 from hawkeye_mcp.intake.inside.torch_calls import Call
 from hawkeye_mcp.intake.inside.trials import Trial, compared, deterministic, recorded, tolerance, worthless
 from hawkeye_mcp.workloads import Size
@@ -88,19 +88,11 @@ def _arguments(call: Call) -> list[Argument]:
 
 def _choices(calls: Sequence[Call], arguments: Sequence[Argument]) -> dict[str, draws.Choice]:
     """How each argument is drawn, by name. Raises CaptureFailed if a seed changes more than values."""
-    for call in calls[1:]:
-        if _arguments(call) != list(arguments) or call.others != calls[0].others:
-            raise CaptureFailed(
-                "source_fails",
-                "At another seed the arguments have other shapes, types or plain numbers.",
-                "Let chance decide nothing but what is in the tensors.",
-            )
-    found = {}
-    for argument in arguments:
-        found[argument.name] = draws.choose(
-            [torch_calls.to_numpy(c.tensors()[argument.source], argument.source) for c in calls]
-        )
-    return found
+    same_at_every_seed([_arguments(call) for call in calls], [call.others for call in calls])
+    return {
+        a.name: draws.choose([torch_calls.to_numpy(call.tensors()[a.source], a.source) for call in calls])
+        for a in arguments
+    }
 
 
 def _trial(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from hawkeye_mcp.intake.capture import ArrayCapture, CaptureFailed, Draw, Kept, OutputCapture, SizeCapture
 from hawkeye_mcp.intake.inside.draws import Choice, refitted
@@ -34,6 +34,20 @@ class Found:
     outputs: Sequence[Shaped]
     traced: Traced | None
     values: Mapping[str, Array]
+
+
+def same_at_every_seed(arguments: Sequence[Sequence[Argument]], others: Sequence[Any]) -> None:
+    """others: what is among the arguments and no array. Raises CaptureFailed, source_fails, unless values alone differ."""
+    try:
+        same = all(other == others[0] for other in others)
+    except Exception:  # objects that cannot be compared
+        same = False
+    if not same or any(list(other) != list(arguments[0]) for other in arguments):
+        raise CaptureFailed(
+            "source_fails",
+            "At another seed the arguments have other shapes or types, or are other things than arrays and numbers.",
+            "Give arrays and plain numbers, and let chance decide nothing but what is in the arrays.",
+        )
 
 
 def same_arguments(check: Sequence[Argument], full: Sequence[Argument]) -> None:
