@@ -117,7 +117,7 @@ async def _look_at_all(
             known = store.known.get(sha256(text))
             promoted = bool(known and known.estimate_us is not None and proposals.goes_on(trial, known.estimate_us))
             if known and (known.rung != "estimate" or not promoted):
-                looked = known
+                looked = known.model_copy(update={"parameters": point})  # other names may give the same text
                 state.from_store += 1
             else:
                 if request.seconds is not None and time.monotonic() - began >= request.seconds:

@@ -303,6 +303,15 @@ async def test_halving_in_another_order_goes_on_from_estimates_that_are_known(tm
     assert all(each.estimate_us == estimate_us(*each.parameters.values()) for each in found.looked_at)
 
 
+async def test_a_search_over_other_names_knows_the_texts_that_it_shares(tmp_path):
+    await run(tmp_path, StandIn(), space={"A": [1, 4]})
+    judge = StandIn()
+    found = await run(tmp_path, judge)
+    assert len(judge.profiled) == 10
+    assert {frozenset(each.parameters) for each in found.looked_at} == {frozenset({"A", "B"})}
+    assert set(points(found)) == ALL
+
+
 async def test_another_judge_or_a_damaged_line_is_looked_at_again(tmp_path):
     await run(tmp_path, StandIn())
     judge = StandIn()
