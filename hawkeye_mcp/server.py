@@ -372,6 +372,9 @@ def main(argv: Sequence[str] | None = None, judge_factory: JudgeFactory | None =
     declared = options.settings.job
     if declared and declared.is_relative_to(options.settings.workspace):
         logger.warning("the job %s is inside the workspace: an agent can change what a port is held against", declared)
+    run = options.settings.run
+    if run and run.is_relative_to(options.settings.workspace):
+        logger.warning("the run %s is inside the workspace: an agent can change what it says", run)
     exiting = _Exit()
     opened: list[App] = []
     server = build_server(

@@ -187,4 +187,4 @@ def advise(folder: FolderArgument, as_json: options.JsonOption = False) -> None:
     for reason in found.reasons:
         typer.echo(f"- {reason}")
     for idea in found.untested:
-        typer.echo(f"  {idea.id}: {idea.claim} Refuted by: {idea.falsifiable_as}")
+        typer.echo(f"  {idea.id}: {idea.claim.rstrip('.')}. Refuted by: {idea.falsifiable_as}")

@@ -102,7 +102,7 @@ def _nothing(state: State) -> str:
             f"{len(correct)} of {len(judged)} kernels were found correct, but none has a time by the judge, the compiler and "
             "the workload as they are now: evaluate the best of them again."
         )
-    return f"No kernel of this run is known to be correct; {len(judged)} were judged."
+    return f"No kernel of this run is known to be correct; {_counted(len(judged), 'kernel').lower()} judged."
 
 
 def _decided(figures: Advice, distance: str) -> Advice:
@@ -143,11 +143,15 @@ def _distance(figures: Advice, best: Best, unknown: str) -> str:
 
 
 def _streak(figures: Advice) -> str:
-    kernels = f"{figures.kernels_since_best} other kernels were judged since the best"
+    kernels = f"{_counted(figures.kernels_since_best, 'other kernel')} judged since the best"
     if figures.null_results is None:
         return f"{kernels}. The ledger has no verdict, so how many ideas brought nothing is not known."
     enough = "enough to" if figures.null_results >= ENOUGH_NULL_RESULTS else "too few to"
-    return f"{kernels}; {figures.null_results} distinct ideas were tested in them without a gain, {enough} call it stalled."
+    return f"{kernels}; {_counted(figures.null_results, 'idea').lower()} tested there without a gain, {enough} call it stalled."
+
+
+def _counted(number: int | None, what: str) -> str:
+    return f"{number} {what} was" if number == 1 else f"{number or 'No'} {what}s were"
 
 
 def _hypotheses(untested: list[Untested]) -> str:

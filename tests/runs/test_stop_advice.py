@@ -38,7 +38,7 @@ def test_nothing_correct_goes_on(run):
     record(run, "bad")
     found = advise(run)
     assert (found.advice, found.best_us, found.distance, found.ceiling) == ("continue", None, None, None)
-    assert "1 were judged" in found.reasons[0]
+    assert "1 kernel was judged" in found.reasons[0]
 
 
 def test_far_from_the_ceiling_goes_on(run):
