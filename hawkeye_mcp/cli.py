@@ -14,6 +14,7 @@ from hawkeye_mcp import __version__, clients, conditions
 from hawkeye_mcp.chips import DEFAULT_TPU
 from hawkeye_mcp.commands import (
     autotune,
+    compare,
     figures,
     gates,
     hosts,
@@ -238,6 +239,7 @@ def install(
 
 for _command in (
     autotune.autotune,
+    compare.compare,
     references.references,
     sanitize.sanitize,
     gates.verify_port,

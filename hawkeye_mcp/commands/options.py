@@ -39,6 +39,10 @@ def workload_to_score(name: str) -> str:
         raise typer.BadParameter(str(error)) from None
 
 
+def optional_workload(name: str | None) -> str | None:
+    return None if name is None else workload(name)
+
+
 def workloads(names: list[str] | None) -> list[str]:
     from hawkeye_mcp import workloads
 

@@ -159,6 +159,17 @@ class Capture(_Record):
     deterministic: bool | None = Field(None, description="Whether two runs agreed in every bit.")
 
 
+class Timed(_Record):
+    """How long a module takes where it was run, measured. low_us, high_us: quartiles of the runs; us: their median."""
+
+    us: float
+    low_us: float
+    high_us: float
+    runs: int
+    device: str
+    torch: str = Field(description="Its version.")
+
+
 @dataclass(frozen=True)
 class Limits:
     """What the process may use. record_bytes: of goldens.npz."""
@@ -181,10 +192,22 @@ async def capture(
     Raises:
         CaptureFailed: see `Kind`.
     """
-    limits = limits or Limits()
-    assert job.input.path and job.input.type in ("pytorch", "jax")
     folder.mkdir(parents=True, exist_ok=True)
     folder = folder.resolve()
+    await _ask(job, folder, progress, limits or Limits())
+    return Capture.model_validate_json((folder / "capture.json").read_text(encoding="utf-8"))
+
+
+async def timed(job: Job, progress: Callable[[str], None], limits: Limits | None = None) -> Timed:
+    """Measure a PyTorch module at full size, in a process of its own, on this machine. Raises as `capture`."""
+    with tempfile.TemporaryDirectory(prefix="hawkeye-timed-") as scratch:
+        await _ask(job, Path(scratch), progress, limits or Limits(), timed=True)
+        return Timed.model_validate_json((Path(scratch) / "timed.json").read_text(encoding="utf-8"))
+
+
+async def _ask(job: Job, folder: Path, progress: Callable[[str], None], limits: Limits, *, timed: bool = False) -> None:
+    """What the process finds is in the folder afterwards."""
+    assert job.input.path and job.input.type in ("pytorch", "jax")
     with tempfile.TemporaryDirectory(prefix="hawkeye-capture-") as scratch:
         request = Request(
             language=job.input.type,
@@ -199,10 +222,10 @@ async def capture(
             folder=str(folder),
             record_bytes=limits.record_bytes,
             memory_bytes=limits.memory_bytes,
+            timed=timed,
         )
         (Path(scratch) / "request.json").write_text(request.model_dump_json(), encoding="utf-8")
         await _run(Path(scratch), folder, Path(job.input.path).parent, progress, limits.wall_s)
-    return Capture.model_validate_json((folder / "capture.json").read_text(encoding="utf-8"))
 
 
 async def _run(scratch: Path, folder: Path, at: Path, progress: Callable[[str], None], wall_s: float) -> None:

@@ -36,7 +36,7 @@ def run_port(
         "exported" and "emitted" (None without a source), each {"refused": why}, {"failed": why} or {"outputs"}, of
         `values.OutputAgreement`; "constant": names of float arguments that are one number everywhere in every trial.
     """
-    capture, trials = _recorded(Path(folder))
+    capture, trials = recorded_trials(Path(folder))
     inputs, recorded = [one[0] for one in trials], [one[1] for one in trials]
     given = capture.sizes["check"].arrays
     shapes = [(array.shape, array.dtype) for array in given]
@@ -44,7 +44,7 @@ def run_port(
     def outcome(load: Callable[[], Callable[..., Any]]) -> dict[str, Any]:
         try:
             run = load()
-        except (emitted.NotEmitted, artifact.Unreadable, _Refused) as error:
+        except (emitted.NotEmitted, artifact.Unreadable, Refused) as error:
             return {"refused": str(error)[:_ERROR]}
         try:
             actual = [[np.asarray(x) for x in jax.tree.leaves(run(*one))] for one in inputs]
@@ -54,7 +54,7 @@ def run_port(
         return {"outputs": [one.model_dump(mode="json") for one in found]}
 
     return {
-        "exported": outcome(lambda: _exported(cpu, shapes)),
+        "exported": outcome(lambda: exported(cpu, shapes)),
         "emitted": outcome(lambda: jax.jit(_with(source, constants))) if source else None,
         "constant": [array.name for number, array in enumerate(given) if _constant([one[number] for one in inputs])],
     }
@@ -65,26 +65,26 @@ def port_structure(source: str, constants: list[dict[str, Any]], arguments: list
     shapes = [jax.ShapeDtypeStruct(tuple(shape), dtype) for shape, dtype in arguments]
     try:
         return {"structure": structure(jax.make_jaxpr(_with(source, constants))(*shapes))}
-    except (emitted.NotEmitted, _Refused) as error:
+    except (emitted.NotEmitted, Refused) as error:
         return {"refused": str(error)[:_ERROR]}
     except Exception as error:  # whatever jax says of what the source does
         return {"refused": f"{type(error).__name__}: {error}"[:_ERROR]}
 
 
-class _Refused(ValueError):
+class Refused(ValueError):
     """What came out of the sandbox is not run."""
 
 
-def _exported(cpu: str, shapes: Sequence[tuple[Sequence[int], str]]) -> Callable[..., Any]:
+def exported(cpu: str, shapes: Sequence[tuple[Sequence[int], str]]) -> Callable[..., Any]:
     program = artifact.read(base64.b64decode(cpu))
     if problems := audit.plain(program, shapes):
-        raise _Refused(" ".join(problems))
+        raise Refused(" ".join(problems))
     run: Callable[..., Any] = jax.jit(program.exported.call)
     return run
 
 
 def _with(source: str, constants: list[dict[str, Any]]) -> Callable[..., Any]:
-    """The emitted function of the arguments alone. Raises emitted.NotEmitted, _Refused."""
+    """The emitted function of the arguments alone. Raises emitted.NotEmitted, Refused."""
     function = load(source)
     arrays = [_constant_array(one) for one in constants]
     return lambda *given: function(*given, *arrays)
@@ -108,10 +108,10 @@ def _constant_array(one: dict[str, Any]) -> Any:
         data = base64.b64decode(one["data"], validate=True)
         return jnp.asarray(np.frombuffer(data, jnp.dtype(one["dtype"])).reshape(one["shape"]))
     except (TypeError, ValueError) as error:
-        raise _Refused(f"The array {one.get('name')!r} of the port does not read: {error}"[:300]) from None
+        raise Refused(f"The array {one.get('name')!r} of the port does not read: {error}"[:300]) from None
 
 
-def _recorded(folder: Path) -> tuple[Capture, list[tuple[Arrays, Arrays]]]:
+def recorded_trials(folder: Path) -> tuple[Capture, list[tuple[Arrays, Arrays]]]:
     """What was recorded: (arguments, results) of every trial at the check size."""
     capture = Capture.model_validate_json((folder / "capture.json").read_text(encoding="utf-8"))
     of = capture.sizes["check"]

@@ -7,7 +7,7 @@ from hawkeye_mcp.judge import hints
 from hawkeye_mcp.judge.verdict import NEXT_STEP, SandboxReply, Verdict
 
 # Without an artifact at these there is nothing to judge; the check size may be left out.
-_NEEDED = {"full": "its full size", "other": "its other size"}
+_NEEDED = {"full": "its full size", "other": "its other size", "recorded": "the size that was recorded"}
 
 
 class SandboxFailed(Exception):

@@ -14,6 +14,7 @@ import numpy as np
 from hawkeye_mcp import artifact, workloads
 from hawkeye_mcp.judge import audit as auditing
 from hawkeye_mcp.judge import correctness
+from hawkeye_mcp.judge.original import HANDLERS as ORIGINALS
 from hawkeye_mcp.judge.port import HANDLERS as PORTS
 from hawkeye_mcp.judge.same_work import same_work
 
@@ -166,4 +167,5 @@ HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
     "of_import": of_import,
     "warm": warm,
     **PORTS,
+    **ORIGINALS,
 }

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hawkeye_mcp import state
-from hawkeye_mcp.intake.capture import Capture, CaptureFailed
+from hawkeye_mcp.intake.capture import Capture, CaptureFailed, Timed
 from hawkeye_mcp.intake.inside import source
 from hawkeye_mcp.intake.inside.record import Record
 from hawkeye_mcp.intake.inside.request import Request
@@ -36,15 +36,23 @@ def main() -> None:
     def tell(**line: Any) -> None:
         os.write(channel, json.dumps(line).encode() + b"\n")
 
+    name, work = ("timed.json", _timed) if request.timed else ("capture.json", record)
     try:
-        captured = record(request, lambda stage: tell(stage=stage))
+        found = work(request, lambda stage: tell(stage=stage))
     except CaptureFailed as failed:
         tell(failed={"kind": failed.kind, "message": failed.message, "fix": failed.fix})
     else:
-        state.write_atomically(Path(request.folder) / "capture.json", captured.model_dump_json(indent=2) + "\n")
+        state.write_atomically(Path(request.folder) / name, found.model_dump_json(indent=2) + "\n")
         tell(done=True)
     sys.stdout.flush()
     os._exit(0)  # threads that the program left running are not waited for
+
+
+def _timed(request: Request, progress: source.Progress) -> Timed:
+    from hawkeye_mcp.intake.inside import timing, torch_calls
+
+    torch_calls.require()
+    return timing.timed(request, progress)
 
 
 def record(request: Request, progress: source.Progress) -> Capture:

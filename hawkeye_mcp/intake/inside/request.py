@@ -11,7 +11,8 @@ class Request(BaseModel):
     """One program to record.
 
     convert: whether PyTorch must come through torchax; without it results alone are recorded. folder: where
-    `capture.json` and `goldens.npz` go. record_bytes: what all arrays of the latter may take together.
+    `capture.json` and `goldens.npz` go. record_bytes: what all arrays of the latter may take together. timed: measure how
+    long the module takes instead, and write `timed.json`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -28,3 +29,4 @@ class Request(BaseModel):
     folder: str
     record_bytes: int
     memory_bytes: int
+    timed: bool = False
