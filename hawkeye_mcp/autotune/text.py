@@ -47,8 +47,9 @@ def autotuned(found: "Autotuned", console: Console) -> None:
 
 def _points(found: "Autotuned", console: Console) -> None:
     names = list(found.parameters)
-    rows = table(*(f">{name}" for name in names), ">us", ">", ">estimate us", ">VMEM MB", "")
     known = [each for each in found.looked_at if each.rung]
+    estimated = [">estimate us"] if any(each.estimate_us is not None for each in known) else []
+    rows = table(*(f">{name}" for name in names), ">us", ">", *estimated, ">VMEM MB", "")
     for each in known[:_SHOWN]:
         measured = found.ranked_by == "measured"
         time = each.measured_us if measured else each.predicted_us
@@ -57,7 +58,7 @@ def _points(found: "Autotuned", console: Console) -> None:
             *(str(each.parameters[name]) for name in names),
             f"{least}{us(time)}" if time is not None else "",
             interval(each.interval_us).strip() if not measured else "",
-            us(each.estimate_us) if each.estimate_us is not None else "",
+            *(us(each.estimate_us) if each.estimate_us is not None else "" for _ in estimated),
             f"{each.vmem_bytes / 1e6:.1f}" if each.vmem_bytes is not None else "",
             _mark(found, each),
         )
