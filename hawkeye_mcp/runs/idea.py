@@ -170,7 +170,7 @@ def check_proposal(ledger: Ledger, proposal: Proposal) -> None:
             )
     for idea in same:
         if idea.status != "dropped":
-            raise AlreadyThere(f"{idea.id} claims the same and is {idea.status}. Go on with it: {_legal(idea)}")
+            raise AlreadyThere(f"{idea.id} claims the same and is {idea.status}. {_legal(idea)}")
 
 
 def check_action(ledger: Ledger, idea_id: str, action: Action) -> Idea:
