@@ -217,7 +217,7 @@ def _trial(
         again = _traced(call, arguments, path).run(list(values.values()))
     if not out:
         raise CaptureFailed("source_fails", "It returns no array.", "Let it return its results.")
-    deterministic(out, again, "Does it draw random numbers outside jax.random")
+    deterministic(out, again, "Look for random numbers that are not from jax.random.")
     return Trial(values, out, _out64(call, list(values.values()), out, notes))
 
 

@@ -18,6 +18,7 @@ from hawkeye_mcp.intake.inside.trials import Trial, compared, deterministic, rec
 from hawkeye_mcp.workloads import Size
 
 LARGEST_VALUE_BYTES, VALUES_BYTES = 1 << 28, 1 << 30  # of one array, and of all, that are made at full size
+_DROPOUT = "Look for a dropout that stays on in evaluation mode: functional.dropout needs training=self.training."
 _PORT = "Set conversion.method to `port` and write the JAX yourself: it is held against the recorded results."
 
 
@@ -119,9 +120,7 @@ def _trial(
     if not out:
         raise CaptureFailed("source_fails", "forward returns no tensor.", "Let it return its results.")
     second = [torch_calls.to_numpy(tensor, "an output") for tensor in again]
-    deterministic(
-        out, second, "Is there a dropout that stays on in evaluation mode (functional.dropout without training=False)"
-    )
+    deterministic(out, second, _DROPOUT)
     return Trial(values, out, _out64(call, found, notes))
 
 

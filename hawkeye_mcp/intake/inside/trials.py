@@ -29,7 +29,7 @@ def deterministic(one: Sequence[Array], other: Sequence[Array], guess: str) -> N
                 "non_deterministic",
                 f"Two runs on the same arguments differ: output {place} in {apart.wrong} of {apart.elements} elements, "
                 f"by up to {apart.worst_abs:.3g}.",
-                f"Make it a function of its arguments. {guess}?",
+                f"Make it a function of its arguments alone. {guess}",
             )
 
 
