@@ -4,6 +4,7 @@ Everything is written into a folder beside the place where the workload will be;
 it. Whatever stops it before, a gate, a fault or a signal, nothing stays.
 """
 
+import shlex
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -263,15 +264,15 @@ class _Import:
         self.written.rename(self.target)
 
     def _told(self, capture: Capture, declared: Declaration, checked: Checked) -> Imported:
-        steps = []
+        steps, place = [], shlex.quote(f"{self.target}/")
         if self.asked.needs_approval:
-            steps.append(f"hawkeye job approve {self.target}")
+            steps.append(f"hawkeye job approve {place}")
         if checked.mutants.survived:
             steps.append(
                 f"for each wrong program that is not told apart, other inputs, or an entry [[survives]] with the reason in "
-                f"{self.target / 'workload.toml'}; then hawkeye workloads check {self.target}/"
+                f"{self.target / 'workload.toml'}; then hawkeye workloads check {place}"
             )
-        steps.append(f"hawkeye evaluate --workload {self.target}/ --kernel KERNEL.py")
+        steps.append(f"hawkeye evaluate --workload {place} --kernel KERNEL.py")
         return Imported(
             workload=self.target.name,
             folder=str(self.target),

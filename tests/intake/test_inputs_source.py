@@ -29,7 +29,7 @@ def drawn(given: list[Argument], size: Size, into: Path) -> list[Any]:
     folder.write_arrays(given, into / ARRAYS)
     names: dict[str, Any] = {"jax": jax, "jnp": jnp, "lax": lax, "np": np, "Path": Path, "__file__": str(into / "x.py")}
     exec(create_inputs(given, SIZES), names)
-    return list(jax.jit(lambda key: names["create_inputs"](key, SIZES[size]))(jax.random.key(0)))
+    return list(names["create_inputs"](jax.random.key(0), SIZES[size]))
 
 
 @pytest.mark.parametrize("size", SIZES)
