@@ -245,7 +245,7 @@ def test_integers_and_double_precision_are_narrowed_and_partly_nan_is_noted(tmp_
 
 @pytest.mark.parametrize("convert", [True, False])
 def test_nothing_big_is_made_at_full_size(convert: bool, tmp_path: Path) -> None:
-    """340 GB of weights, which are drawn as those of the check size."""
+    """275 GB of weights, which are drawn as those of the check size."""
     found, _ = captured(tmp_path, BLOCK, convert=convert, check={"D": 64}, full={"B": 4096, "D": 1 << 17})
     full = {a.name: a for a in found.sizes["full"].arrays}
     assert full["layers_0_weight"].shape == (1 << 18, 1 << 17)

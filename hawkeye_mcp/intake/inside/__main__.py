@@ -12,6 +12,7 @@ import resource
 import signal
 import sys
 import threading
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,10 @@ def main() -> None:
         found = work(request, lambda stage: tell(stage=stage))
     except CaptureFailed as failed:
         tell(failed={"kind": failed.kind, "message": failed.message, "fix": failed.fix})
+    except Exception as error:  # what nobody foresaw is told with its traceback, and not taken for the program's own end
+        traceback.print_exc()
+        said = f"Recording it failed at a place that nobody foresaw: {source.words(error, Path(request.path))}"
+        tell(failed={"kind": "source_fails", "message": said, "fix": "Try a simpler program, and report the output."})
     else:
         state.write_atomically(Path(request.folder) / name, found.model_dump_json(indent=2) + "\n")
         tell(done=True)
