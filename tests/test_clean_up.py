@@ -74,7 +74,7 @@ async def test_cancelling_at_any_stage_kills_the_work_and_the_next_one_works(own
         return scope.cancelled_caught
 
     async with open_judge() as judge:
-        for stage in ("trace", "audit", "verify", "predict"):
+        for stage in ("trace", "audit", "sanitize", "verify", "predict"):
             assert await cancelled_at(stage)
         assert (await judge.evaluate(GOOD, workload, "v5e")).status == "correct"
         assert list(own_folder.iterdir())

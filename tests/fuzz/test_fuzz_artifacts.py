@@ -21,7 +21,7 @@ from mutating import mutated
 
 from hawkeye_mcp import artifact, workloads
 from hawkeye_mcp.evaluation import Audit
-from hawkeye_mcp.judge.workers import WorkerDied, WorkerPool, WorkerTimeout
+from hawkeye_mcp.judge.workers import WorkerDied, WorkerError, WorkerPool, WorkerTimeout
 from hawkeye_mcp.profiler import mosaic
 
 EXAMPLES = [pytest.param(6, id="few"), pytest.param(1_000, id="many", marks=pytest.mark.slow)]
@@ -68,16 +68,25 @@ def body_of(data: bytes) -> bytes:
 
 @pytest.fixture(scope="module")
 def audited():
-    """Audit bytes in a worker, as the judge does: its reply, or None where they ended it or took too long."""
+    """Audit bytes in a worker, as the judge does, and count their work: the reply, or None where they ended it or took
+    too long.
+    """
+    cpu = exporting.both(add, INPUTS)["cpu"]
     with anyio.from_thread.start_blocking_portal() as portal:
         pool = portal.call(lambda: WorkerPool("verifier"))
 
         async def ask(data: bytes):
             encoded = base64.b64encode(data).decode()
             try:
-                return await pool.call("audit", LIMIT_S, workload="8p_GEMM", size="check", tpu=encoded, cpu="")
+                reply = await pool.call("audit", LIMIT_S, workload="8p_GEMM", size="check", tpu=encoded, cpu="")
+                if reply.get("audit", {"ok": False})["ok"]:
+                    pair = {"full": {"tpu": encoded, "cpu": cpu}}
+                    reply["work"] = await pool.call("same_work", LIMIT_S, workload="8p_GEMM", artifacts=pair)
+            except WorkerError:  # what the readers raise, which the judge takes for work that cannot be compared
+                pass
             except (WorkerDied, WorkerTimeout):
                 return None
+            return reply
 
         yield lambda data: portal.call(ask, data)
         portal.call(pool.close)
@@ -90,6 +99,7 @@ def judged(reply) -> None:
         assert len(reply["unreadable"]) <= 2_000
         return
     Audit.model_validate(reply["audit"])
+    assert set(reply.get("work", {"problem": None, "note": None})) == {"problem", "note"}
     json.dumps(reply)
 
 
@@ -109,7 +119,9 @@ def test_an_artifact_of_other_bytes_is_refused_or_audited_and_never_the_harness_
 
 def test_a_sound_artifact_is_still_audited(audited, whole):
     """Else the others would be refused for nothing."""
-    assert audited(with_body(whole, body_of(whole)))["audit"]["ok"]
+    found = audited(with_body(whole, body_of(whole)))
+    assert found["audit"]["ok"]
+    assert found["work"] == {"problem": None, "note": None}
 
 
 def doubling(data: bytes, depth: int) -> str:
