@@ -5,6 +5,7 @@ arguments: `B`, `B * S`, `H // 2`. A number that cannot be said so leaves two fu
 chooses between them. What is written is true at the two sizes; nothing is claimed of others. Imports no jax.
 """
 
+import functools
 import itertools
 import math
 import re
@@ -16,6 +17,8 @@ from hawkeye_mcp.workloads import Size
 
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\s+|.", re.DOTALL)
 _MOST_FACTOR, _MOST_STEP, _MOST_ADDED = 64, 4, 16
+
+_FACTORS = {1: None, 2: 20, 3: 8}  # how many of the lengths are tried in products of so many
 
 
 class NotOne(ValueError):
@@ -118,11 +121,12 @@ def _tokens(mine: str, theirs: str, found: Sequence[Length]) -> str | None:
     one, other = _TOKEN.findall(mine), _TOKEN.findall(theirs)
     if len(one) != len(other):
         return None
-    said = [a if a == b else _expression(a, b, found) for a, b in zip(one, other, strict=True)]
+    said = [a if a == b else _expression(a, b, tuple(found)) for a, b in zip(one, other, strict=True)]
     return None if None in said else "".join(filter(None, said))
 
 
-def _expression(mine: str, theirs: str, found: Sequence[Length]) -> str | None:
+@functools.lru_cache(maxsize=4096)
+def _expression(mine: str, theirs: str, found: tuple[Length, ...]) -> str | None:
     """Two differing tokens as one expression of the lengths; None if they are no whole numbers, or it is not found."""
     try:
         full, check = float(mine), float(theirs)
@@ -153,6 +157,8 @@ def _powers(full: float, check: float, found: Sequence[Length]) -> Iterator[tupl
 
 def _alike(value: float, said: float) -> bool:
     """Whether a number is what is said, once it is of float32 or of bfloat16."""
+    if not math.isclose(value, said, rel_tol=0.01):
+        return False
     (bits,) = struct.unpack("I", struct.pack("f", value))
     half = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
     return said in (struct.unpack("f", struct.pack("f", value))[0], struct.unpack("f", struct.pack("I", half))[0]) or (
@@ -183,8 +189,8 @@ def _candidates(full: int, check: int, found: Sequence[Length]) -> Iterator[tupl
 
 def _products(found: Sequence[Length]) -> Iterator[tuple[str, int, int]]:
     """Each length, then the products of two and of three, with their values at the two sizes."""
-    for count in (1, 2, 3):
-        for several in itertools.combinations_with_replacement(found, count):
+    for count, most in _FACTORS.items():
+        for several in itertools.combinations_with_replacement(found[:most], count):
             name = " * ".join(length.name for length in several)
             yield name, math.prod(length.full for length in several), math.prod(length.check for length in several)
 
