@@ -19,7 +19,7 @@ from hawkeye_mcp.profiler.mosaic import mosaic_calls
 # A count of operations is a convention: what needs less than this share of it is too little by any.
 ENOUGH = 0.9
 # Work that grows by less than this share of the outputs' growth is told: tables, for one, may be made once.
-_GROWS = 0.5
+_GROWS = 0.1
 
 
 @dataclass(frozen=True)
