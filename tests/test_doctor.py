@@ -87,6 +87,26 @@ def test_package_at_another_version_than_pinned(monkeypatch: pytest.MonkeyPatch)
     assert found.fix.endswith("pip install jax==0.0.1")
 
 
+def test_pytorch_is_optional_and_what_is_lacking_of_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = {"torch": "2.13.0+cpu", "torchax": "0.0.13"}
+
+    def version(name: str) -> str:
+        if name not in versions:
+            raise metadata.PackageNotFoundError(name)
+        return versions[name]
+
+    monkeypatch.setattr(doctor.metadata, "version", version)
+    assert doctor.pytorch() == doctor.Check(
+        name="PyTorch", ok=True, level="optional", found="torch 2.13.0+cpu, torchax 0.0.13"
+    )
+    versions["torch"] = "2.9.0"
+    del versions["torchax"]
+    found = doctor.pytorch()
+    assert (found.ok, found.level) == (False, "optional")
+    assert found.found == "torch 2.9.0; lacking: torch==2.13.0 instead, torchax"
+    assert found.fix == f"{sys.executable} -m pip install torch==2.13.0 torchax==0.0.13"
+
+
 # --- the compiler
 
 

@@ -255,6 +255,17 @@ def test_nothing_big_is_made_at_full_size(convert: bool, tmp_path: Path) -> None
     assert full["keep"].draw == Kept(key="full/0/in/keep")
 
 
+def test_a_module_that_looks_at_values_while_it_is_made_is_made_with_them(tmp_path: Path) -> None:
+    text = one(
+        "self.m(x) * self.k",
+        "[torch.randn(N, 8)]",
+        "self.m = torch.nn.Linear(8, 8); self.k = float(torch.ones(3).sum())",
+    )
+    found, _ = captured(tmp_path, f"N = 4\n{text}", full={"N": 64})
+    assert [a.shape for a in found.sizes["full"].arrays] == [(64, 8), (8, 8), (8,)]
+    assert any(note.startswith("At full size the module had to be made with its values") for note in found.notes)
+
+
 PUBLIC = {
     "a transformer's layer": one("self.m(x)", "[torch.randn(2, 16, 64)]",
                                  "self.m = torch.nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)"),

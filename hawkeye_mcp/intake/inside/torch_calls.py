@@ -16,6 +16,7 @@ from hawkeye_mcp.intake.inside import source
 from hawkeye_mcp.intake.inside.record import Array, narrowed
 from hawkeye_mcp.intake.inside.request import Request
 
+_CLASS = "`input.entry_point` is a class of torch.nn.Module, whose arguments `input.init_inputs_fn` returns as a list."
 _INPUTS_SEED = 1_000_003
 Tensor = Any  # torch is imported where it is used: this package is read without it too
 
@@ -87,13 +88,13 @@ def make(module: ModuleType, request: Request, seed: int) -> Any:
     if hasattr(module, request.init_inputs_fn):
         with source.told(path, f"{request.init_inputs_fn} fails"):
             initial = list(getattr(module, request.init_inputs_fn)())
-    with source.told(path, f"{request.entry} cannot be made"):
+    with source.told(path, f"{request.entry} cannot be made", _CLASS):
         made = meant if isinstance(meant, torch.nn.Module) else meant(*initial)
         if not isinstance(made, torch.nn.Module):
             raise CaptureFailed(
                 "no_entry_point",
                 f"{request.entry} in {path.name} makes {type(made).__name__}, which is no torch.nn.Module.",
-                "Name a class of modules as `input.entry_point`.",
+                _CLASS,
             )
         return made.eval()
 
