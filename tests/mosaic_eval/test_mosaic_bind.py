@@ -151,7 +151,7 @@ def test_known_kernels_run_and_agree():
 
     found = list(share.run(KERNELS, ["v5e"]))
     assert len(found) >= 11 + 32 + 32
-    assert [one.line() for one in found if one.outcome != "agrees"] == []
+    assert [one.line() for one in found if one.outcome != "agrees" or one.census] == []
 
 
 @pytest.mark.anyio
