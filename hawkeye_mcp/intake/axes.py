@@ -94,7 +94,7 @@ def aligned(parts: Sequence[Dimension]) -> list[tuple[Atom, ...]]:
     columns = []
     while any(waiting):
         smallest = min(part[0].size if part else 1 for part in waiting)
-        if smallest == 1 or any(part[0].size % smallest for part in waiting):
+        if smallest <= 1 or any(part[0].size % smallest for part in waiting):
             return [tuple(joined(part) for part in parts)]
         columns.append(tuple(_outer(part, smallest) for part in waiting))
     return columns
@@ -133,8 +133,10 @@ def broadcast_in_dim(dimensions: Dimensions, shape: Sequence[int], at: Sequence[
 
 
 def reshaped(dimensions: Dimensions, shape: Sequence[int]) -> Dimensions:
-    """Raises Opaque where a new dimension takes a part of an axis that no stride describes."""
+    """Raises Opaque where a new dimension takes a part of an axis that no stride describes, and for empty arrays."""
     atoms = [atom for dimension in dimensions for atom in dimension]
+    if 0 in shape or any(not atom.size for atom in atoms):
+        raise Opaque
     found: list[Dimension] = []
     for length in shape:
         taken: list[Atom] = []

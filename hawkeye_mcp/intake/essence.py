@@ -95,11 +95,17 @@ class _Reading:
         try:
             if (moved := keyed.layout(node, operands, shape)) is not None:
                 return [moved]
-        except (axes.Opaque, IndexError, KeyError, ValueError, TypeError):
+        except (axes.Opaque, ArithmeticError, IndexError, KeyError, ValueError, TypeError):
             return self._opaque(node, operands)
         try:
             found = self._computed(node, operands, dtype, shape)
-        except (IndexError, KeyError, TypeError, ValueError):  # parameters or shapes that no such operation has
+        except (
+            ArithmeticError,
+            IndexError,
+            KeyError,
+            TypeError,
+            ValueError,
+        ):  # parameters or shapes that no such operation has
             found = None
         return [found] if found else self._opaque(node, operands)
 

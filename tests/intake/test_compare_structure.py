@@ -1,5 +1,8 @@
 """Structures of real programs compared: what is the same, what is as good, and every difference that values hide."""
 
+import copy
+import random
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -284,3 +287,51 @@ def test_a_structure_nested_without_end_is_refused():
         body = {**body, "nodes": [{"op": "scan", "in": [], "out": [], "bodies": [body]}]}
     with pytest.raises(BadStructure):
         compare(of(lambda x: x, X), {"schema": "hawkeye.structure/1", **body})
+
+
+def test_empty_arrays_are_compared():
+    def program(x):
+        return lax.concatenate([x[:0].reshape(0, 2, 64).reshape(0, 128), x], 0) + jnp.zeros((8, 128))
+
+    assert between(program, program, X).verdict == "identical"
+    assert between(program, lambda x: jnp.negative(program(x)), X).verdict == "divergent"
+
+
+def places(value, path=()):
+    yield path
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from places(inner, (*path, key))
+
+
+def test_whatever_a_structure_is_changed_to_it_is_compared_or_refused():
+    def program(x, w):
+        y = jax.nn.softmax((x @ w).reshape(2, 4, 128), axis=-1)
+        carry, sums = lax.scan(lambda c, row: (c + row * 1e-5, c.sum()), y[0], y)
+        return carry / jnp.sqrt(jnp.mean(carry * carry, -1, keepdims=True) + 1e-5), sums, lax.iota(jnp.int32, 8)
+
+    honest = of(program, X, SQUARE)
+    others = [None, 0, -1, 1e300, "", "a0", "n0.0", "n99.0", "c:f32:x", "k:f32[2]:ab", "f32[0]", "bf16[8,128]", [], {}]
+    others += [
+        [[1, 2], [3]],
+        True,
+        10**30,
+        "f32[99999999999999999]",
+        "reshape",
+        "transpose",
+        "dot_general",
+        "iota",
+        "sub",
+    ]
+    draw, verdicts = random.Random(0), set()
+    for _ in range(600):
+        forged = copy.deepcopy(honest)
+        *path, last = draw.choice([path for path in places(honest) if path])
+        part = forged
+        for key in path:
+            part = part[key]
+        part[last] = draw.choice(others)
+        try:
+            verdicts.add(compare(honest, forged).verdict)
+        except BadStructure:
+            verdicts.add("refused")
+    assert {"divergent", "refused"} <= verdicts
