@@ -66,7 +66,8 @@ def audit(
 
 def plain(program: Program, inputs: Signature) -> list[str]:
     """What keeps a program for the CPU that is no kernel from being run here."""
-    return _signature(program, "cpu", inputs) + _custom_calls(program, ALLOWED_ON_CPU)
+    how = "it computes with plain operations of jax.numpy and jax.lax"
+    return _signature(program, "cpu", inputs) + _custom_calls(program, ALLOWED_ON_CPU, how)
 
 
 def _signature(program: Program, platform: str, inputs: Signature) -> list[str]:
@@ -85,7 +86,9 @@ def _signature(program: Program, platform: str, inputs: Signature) -> list[str]:
     return found
 
 
-def _custom_calls(program: Program, allowed: set[str]) -> list[str]:
+def _custom_calls(
+    program: Program, allowed: set[str], how: str = "a candidate computes with Pallas and plain operations"
+) -> list[str]:
     found: Counter[str] = Counter()
     with program.context:
         for op in operations(program.module.operation):
@@ -95,8 +98,8 @@ def _custom_calls(program: Program, allowed: set[str]) -> list[str]:
             elif last in ("infeed", "outfeed", "send", "recv"):
                 found[op.name] += 1
     return [
-        f"{count} call(s) to {name!r}, which the judge does not allow: a candidate computes with Pallas and plain operations"
-        " only, without callbacks, foreign functions or host transfers."
+        f"{count} call(s) to {name!r}, which the judge does not allow: {how} only, without"
+        " callbacks, foreign functions or host transfers."
         for name, count in sorted(found.items())
     ]
 

@@ -166,8 +166,6 @@ async def test_in_the_sandbox_an_honest_port_passes_and_what_others_send_back_is
         forging = await traced_port(FORGING, capture, sandboxes)
         with pytest.raises(PortRefused) as refused:
             await traced_port("def workload(x):\n    return x", capture, sandboxes)
-        with pytest.raises(PortRefused) as hidden:
-            await traced_port("import os\nraise RuntimeError(str(sorted(os.listdir('/port'))))", capture, sandboxes)
         await sandboxes.close()
         tasks.cancel_scope.cancel()
     found = await verify(honest, capture, tmp_path, atol=1e-2, rtol=1e-2, verifiers=Here())
@@ -182,4 +180,3 @@ async def test_in_the_sandbox_an_honest_port_passes_and_what_others_send_back_is
         await structures(forging.model_copy(update={"sizes": {"check": forging.sizes["check"]}}), Here())
     assert "cannot be traced at check size" in refused.value.message
     assert "workload(x: float32[4, 128], weight: float32[128], bias: float32[128])" in refused.value.fix
-    assert "The port cannot be loaded" in hidden.value.message
