@@ -207,7 +207,8 @@ def test_a_name_that_is_set_twice_is_not_settled():
     assert ([one.value for one in first.grid], [one.value for one in first.block]) == ([None], [None])
     assert [one.value for one in second.grid] == [32]
     hidden = "constexpr int T = 64;\nvoid f(int n) { int T = n; k<<<1, T>>>(); }\nvoid g() { k<<<1, T>>>(); }"
-    assert [one.block[0].value for one in read(hidden)[0].launches] == [None, 64]
+    hidden += "void h(int T) { k<<<1, T>>>(); }"
+    assert [one.block[0].value for one in read(hidden)[0].launches] == [None, 64, None]
 
 
 def test_a_launch_by_the_runtime():

@@ -15,7 +15,7 @@ from hawkeye_mcp.intake.references.model import Memory
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from hawkeye_mcp.intake.references.cuda_facts import Function
+    from hawkeye_mcp.intake.references.cuda_names import Function
 
 # The last part of a called name, namespaces and template arguments aside.
 _CALLS: list[tuple[str, re.Pattern[str]]] = [
