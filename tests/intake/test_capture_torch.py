@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from capturing import captured, run
+from capturing import captured, run, typed
 
 from hawkeye_mcp.intake.capture import CaptureFailed, Kept, Normal, Uniform
 
@@ -105,7 +105,7 @@ class Model(torch.nn.Module):
         self.up, self.down = torch.nn.Linear(D, D, bias=False), torch.nn.Linear(D, D, bias=False)
         self.to(torch.bfloat16)
     def forward(self, x):
-        return self.down(torch.relu(self.up(x))).float() + x.to(torch.float32)
+        return self.down(torch.relu(self.up(x))).float() + x.to(torch.float32), (x.float() / 3).to(torch.bfloat16)
 def get_inputs():
     return [torch.randn(16, D, dtype=torch.bfloat16)]
 """
@@ -118,7 +118,10 @@ def test_bfloat16_is_stored_as_it_is_and_held_against_its_own_rounding(tmp_path:
     results = run(found, goldens, 0)
     out, exact = goldens["check/0/out/0"], goldens["check/0/out64/0"]
     own = np.abs(out - exact).max()
-    assert own > 1e-4, "no float64 probe: what is cast inside was left narrow"
+    assert own > 1e-4
+    # what forward casts to bfloat16 itself is wide there too
+    third = goldens["check/0/out64/1"] * 3
+    assert np.array_equal(third.astype(np.float32), typed(goldens["check/0/in/x"], "bfloat16").astype(np.float32))
     assert np.abs(results[0] - exact).max() < 4 * own
     assert found.eager_check and found.eager_check.ok
     assert found.eager_check.worst_abs > 0

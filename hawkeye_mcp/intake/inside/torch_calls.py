@@ -242,7 +242,7 @@ def in_float64(call: Call) -> list[Tensor]:
     arguments = call.arguments([wide(tensor) for tensor in call.inputs.values()])
     held = {name: wide(tensor) for name, tensor in call.state.items()}
     with torch.no_grad(), _float64_default(), _widened():
-        return outputs(torch.func.functional_call(call.module, held, tuple(arguments)))
+        return [wide(tensor) for tensor in outputs(torch.func.functional_call(call.module, held, tuple(arguments)))]
 
 
 @contextlib.contextmanager
