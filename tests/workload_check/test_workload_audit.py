@@ -125,3 +125,18 @@ def test_at_full_size_only_the_honest_program_runs(tmp_path):
     assert found.ok, found.problems
     assert [variant.name for variant in found.honest] == ["jitted"]
     assert found.mutants.caught == []
+
+
+def test_in_float32_another_order_of_operations_is_equivalent(tmp_path):
+    softmax = {
+        "x.astype(jnp.bfloat16), weight.astype(jnp.bfloat16), bias.astype(jnp.bfloat16)": "x, weight, bias",
+        "jax.nn.relu(jnp.dot(x, weight) + bias)": "jax.nn.softmax(jnp.dot(x, weight) + bias)",
+        "jnp.maximum(jnp.dot(x, weight, precision=jax.lax.Precision.HIGHEST) + bias, 0)": (
+            "jax.nn.softmax(jnp.dot(x, weight, precision=jax.lax.Precision.HIGHEST) + bias)"
+        ),
+    }
+    found = _checked(write(tmp_path, code=softmax, toml={"bfloat16": "float32", "41947136": "83894272"}))
+    assert found.ok, found.problems
+    # softmax is the same whatever is subtracted from every element: the largest, another row's, or nothing
+    assert "sub 1: operand 0 alone" in found.mutants.equivalent
+    assert "reduce_sum 1: last sixteenth of axis 1 dropped" in {mutant.name for mutant in found.mutants.caught}
