@@ -133,6 +133,11 @@ SHOWN = [
         "for (int i = 0; i < n; i++) { float old = m; m = fmaxf(m, x[i]); float c = expf(old - m); x[0] = x[0] * c + 1; }",
         "for (int i = 0; i < n; i++) { m = fmaxf(m, x[i]); }\nfor (int i = 0; i < n; i++) x[0] += expf(x[i] - m);",
     ),
+    (
+        "online_softmax",
+        "for (int i = 0; i < n; i++) { float old = m; m = fmaxf(m, x[i]); float c = expf(old - m); x[0] = x[0] * c + 1; }",
+        "for (int i = 0; i < n; i++) { m = fmaxf(m, 0.f); float c = expf(m - x[i]); x[0] = x[0] * c + 1; }",
+    ),
 ]  # fmt: skip
 
 

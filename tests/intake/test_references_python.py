@@ -162,6 +162,8 @@ def test_a_running_softmax_over_grid_steps(tmp_path):
     )
     found = read(tmp_path, PALLAS.replace("    copy = ", f"{body}    copy = "))
     assert lines(found)["online_softmax"] == [16]
+    clamp = body.replace("s.max(-1)", "1.0")
+    assert "online_softmax" not in lines(read(tmp_path, PALLAS.replace("    copy = ", f"{clamp}    copy = ")))
 
 
 def test_cuda_that_python_compiles(tmp_path):

@@ -163,8 +163,13 @@ class Evidence:
         if last == "sync" and re.search(r"grid", plain.split(".")[0]):
             self._note("grid_synchronisation", node, kernel)
         for loop in self._loops[-_LOOPS_LOOKED_AT:]:
-            loop.maximum |= bool(_MAXIMUM.fullmatch(last))
+            loop.maximum |= bool(_MAXIMUM.fullmatch(last)) and not self._clamps(node)
             loop.exponential |= bool(_EXPONENTIAL.fullmatch(last)) and self._subtracts(node)
+
+    def _clamps(self, node: Node) -> bool:
+        """Whether a maximum is with a number."""
+        listed = node.child_by_field_name("arguments")
+        return bool(listed and any(given.type == "number_literal" for given in listed.named_children))
 
     def _subtracts(self, node: Node) -> bool:
         arguments = node.child_by_field_name("arguments")

@@ -135,7 +135,7 @@ def _running_softmax(python: Python, node: ast.AST, loops: list[_Loop], set_to: 
     """What a node shows of a softmax that is rescaled as it goes, for the loops around it."""
     if isinstance(node, ast.Call):
         last = python.name(node.func).rpartition(".")[2]
-        if last in _MAXIMUM:
+        if last in _MAXIMUM and not any(isinstance(given, ast.Constant) for given in node.args):  # no clamp
             _mark(loops, "maximum")
         if last in _EXPONENTIAL and node.args and _subtracts(node.args[0], set_to):
             _mark(loops, "exponential")
