@@ -43,7 +43,8 @@ def test_a_fixture_kernel_is_correct_and_has_a_time(judge_it, path):
     assert found.audit.kernels
     assert found.correctness.seeds == 3
     assert found.correctness.size == "check"
-    assert found.correctness.on_tpu == "agrees", found.correctness.on_tpu_note
+    assert (found.correctness.on_tpu, found.correctness.on_tpu_note) == ("agrees", None)
+    assert found.sanitized.findings == []
     timing, workload = found.timing, workloads.load(path.stem)
     assert timing.baseline_us
     if path.stem in WITHOUT_PROFILE and timing.source is None:

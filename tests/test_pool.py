@@ -226,3 +226,14 @@ def test_a_damaged_row_is_as_good_as_none_and_hides_no_other(store: Pool, damage
     assert [found.id for found in store.best("8p_GEMM", "v5e", "predicted", 5, "f")] == ["ev-2"]
     store.add("k", evaluation(3), "f")
     assert store.cached(pool.sha256("k"), "8p_GEMM", "v5e", "f") == evaluation(3)
+
+
+@pytest.mark.parametrize("folder", ["candidate", "judge", "mosaic_eval", "profiler", "sanitizer"])
+def test_a_change_of_what_judges_makes_another_judge(tmp_path, monkeypatch, folder):
+    file = tmp_path / folder / "inside" / "checks.py"
+    file.parent.mkdir(parents=True)
+    file.write_text("one")
+    monkeypatch.setattr(pool, "__file__", str(tmp_path / "pool.py"))
+    before = pool.judge_code.__wrapped__()
+    file.write_text("two")
+    assert pool.judge_code.__wrapped__() != before
