@@ -6,7 +6,7 @@ import hashlib
 import os
 import secrets
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -16,6 +16,7 @@ from hawkeye_mcp.calllog import CellRead
 from hawkeye_mcp.evaluation import Versions
 from hawkeye_mcp.state import discard_partial, write_atomically
 
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 RunStatus = Literal["correct", "no_correct_kernel", "no_kernel", "not_confirmed", "broken"]
 # misconfigured: broken in a way that a repeat would not mend.
 StopReason = Literal[
@@ -66,18 +67,18 @@ class Run(BaseModel):
     )
     stop: StopReason = Field(description="Why the agent stopped.")
     isolation: str = Field(description="What stood around the kernels' Python; rlimits seals no condition.")
-    speedup: float | None = None
-    speedup_interval: tuple[float, float] | None = None
+    speedup: Positive | None = None
+    speedup_interval: tuple[Positive, Positive] | None = None
     indistinguishable: bool = Field(False, description="The interval holds 1: not known to be faster or slower.")
-    candidate_us: float | None = None
-    baseline_us: float | None = None
+    candidate_us: Positive | None = None
+    baseline_us: Positive | None = None
     source: Literal["predicted", "measured"] | None = None
     lower_bound: bool = False
     baseline_method: str | None = None
     baseline_lower_bound: bool = Field(False, description="baseline_us is only a floor: speedup is at least this.")
     artifact_sha256: str | None = Field(None, description="What was judged again, traced.")
     kernel_sha256: str | None = Field(None, description="The best kernel, beside the call log in kernels/.")
-    first_speedup: float | None = Field(None, description="What the agent's own session was told of that kernel.")
+    first_speedup: Positive | None = Field(None, description="What the agent's own session was told of that kernel.")
     judged_again: str | None = Field(None, description="Status of the second judgement.")
     evaluations: int = Field(
         0, description="Judgements made in the session, from the server's call log; a cached verdict is none."

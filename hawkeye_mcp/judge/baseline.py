@@ -169,7 +169,9 @@ def _kept(workload: Workload, tpu: str, versions: Versions) -> list[Entry]:
 
 def _valid(entry: Any, workload: Workload, tpu: str, versions: Versions) -> Entry | None:
     with contextlib.suppress(ValidationError):  # as good as none, like one that cannot be read at all
-        if (found := Entry.model_validate(entry)).fingerprint == fingerprint(workload, tpu, versions):
+        found = Entry.model_validate(entry)
+        of = (found.workload, found.tpu, found.fingerprint)
+        if of == (workload.name, tpu, fingerprint(workload, tpu, versions)):
             return found
     return None
 

@@ -18,7 +18,7 @@ def keep(out, found, the_plan=PLAN):
         folder = runs.folder(out, one.workload, one.condition, one.repeat)
         folder.mkdir(parents=True)
         (folder / "run.json").write_text(one.model_dump_json())
-        lines = [{"time": "2026-11-30T12:00:01", "kind": "model", "prompt_tokens": 90, "completion_tokens": 10}]
+        lines = [{"time": "2026-11-30T12:00:01+00:00", "kind": "model", "prompt_tokens": 90, "completion_tokens": 10}]
         (folder / "transcript.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 

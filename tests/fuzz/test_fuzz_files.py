@@ -158,6 +158,7 @@ def test_a_record_is_one_or_the_folder_is_refused_naming_it(out, name, examples)
         assert json.loads(status.read(out).model_dump_json())
 
     unlike = [b"[" * DEEP, b"null", b"\xff", json.dumps(sample | {"plan": {}, "choices": {}, "reps": 10**9}).encode()]
+    unlike += [json.dumps(sample | {"speedup": value}).encode() for value in (-3.5, 0, float("inf"), float("nan"))]
     fuzz(json_bytes([sample]), feed, examples, unlike)
 
 
@@ -240,9 +241,13 @@ def test_a_damaged_file_of_baselines_is_as_good_as_none(tmp_path, monkeypatch, e
     def feed(data: bytes) -> None:
         path.write_bytes(data)
         found = baseline.known(workload, "v5e", versions())
-        assert found is None or found.workload == "8p_GEMM"
+        assert found is None or (found.workload, found.tpu) == ("8p_GEMM", "v5e")
 
-    fuzz(json_bytes([{"8p_GEMM": whole["8p_GEMM"]}]), feed, examples, [b"[" * DEEP, b"[]", b"\xff"])
+    entry = whole["8p_GEMM"]
+    mistaken = [
+        json.dumps({"8p_GEMM": entry | {name: "other"}}).encode() for name in ("workload", "tpu", "fingerprint")
+    ]
+    fuzz(json_bytes([{"8p_GEMM": entry}]), feed, examples, [b"[" * DEEP, b"[]", b"\xff", *mistaken])
 
 
 @pytest.mark.parametrize(
@@ -261,4 +266,9 @@ def test_a_damaged_cache_is_as_good_as_none(tmp_path, monkeypatch, read, example
         found = read(given)
         assert found is None or isinstance(found, dict)
 
-    fuzz(json_bytes([{"state": "ok", "cycles": 3, "notes": ["x"]}]), feed, examples, [b"[" * DEEP, b"[]", b"\xff"])
+    fuzz(
+        json_bytes([{"state": "ok", "cycles": 3, "notes": ["x"]}]),
+        feed,
+        examples,
+        [b"[" * DEEP, b"[]", b"\xff"],
+    )
