@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from hawkeye_mcp.intake.capture import Capture, CaptureFailed, SizeCapture
-from hawkeye_mcp.intake.inside import draws, source, torch_calls, torchax_program
+from hawkeye_mcp.intake.inside import draws, source, torch_calls, torch_modes, torchax_program
 from hawkeye_mcp.intake.inside.naming import identifiers
 from hawkeye_mcp.intake.inside.program import Shaped, Traced, trace
 from hawkeye_mcp.intake.inside.record import Array, Record, narrowed_name
@@ -209,7 +209,7 @@ def _values(
     needs_inputs = any(argument.role == "input" and not choices[argument.name].draw for argument in arguments)
     made: dict[str, Any] = {}
     try:
-        with torch_calls.small_alone(LARGEST_VALUE_BYTES, VALUES_BYTES):
+        with torch_modes.small_alone(LARGEST_VALUE_BYTES, VALUES_BYTES):
             made |= torch_calls.state(torch_calls.make(module, request, request.seed))
             if needs_inputs:
                 made |= torch_calls.inputs(call.module, torch_calls.give(module, request, request.seed))

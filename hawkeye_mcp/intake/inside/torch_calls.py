@@ -1,8 +1,7 @@
 """A PyTorch module with the arguments of one seed: built, run as it is, run in float64."""
 
-import contextlib
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +14,7 @@ from hawkeye_mcp.intake.capture import CaptureFailed, torch_install
 from hawkeye_mcp.intake.inside import source
 from hawkeye_mcp.intake.inside.record import Array, narrowed
 from hawkeye_mcp.intake.inside.request import Request
+from hawkeye_mcp.intake.inside.torch_modes import float64_default, widened
 
 _CLASS = "`input.entry_point` is a class of torch.nn.Module, whose arguments `input.init_inputs_fn` returns as a list."
 _INPUTS_SEED = 1_000_003
@@ -113,29 +113,6 @@ def give(module: ModuleType, request: Request, seed: int) -> list[Any]:
             "Let it return the arguments of forward as a list, in their order.",
         )
     return list(given)
-
-
-def small_alone(largest_bytes: int, all_bytes: int) -> Any:
-    """A mode in which arrays of chance, ones or nothing that take more memory than that have shapes and no values."""
-    import torch
-    from torch.overrides import TorchFunctionMode
-
-    makes = {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.normal}
-
-    class Small(TorchFunctionMode):  # type: ignore[misc]
-        left = all_bytes
-
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            kwargs = kwargs or {}
-            if func not in makes or kwargs.get("device") is not None:
-                return func(*args, **kwargs)
-            shape = func(*args, **kwargs | {"device": "meta"})
-            if shape.nbytes > min(largest_bytes, self.left):
-                return shape
-            self.left -= shape.nbytes
-            return func(*args, **kwargs)
-
-    return Small()
 
 
 def _call(module: Any, given: list[Any]) -> Call:
@@ -241,38 +218,8 @@ def in_float64(call: Call) -> list[Tensor]:
 
     arguments = call.arguments([wide(tensor) for tensor in call.inputs.values()])
     held = {name: wide(tensor) for name, tensor in call.state.items()}
-    with torch.no_grad(), _float64_default(), _widened():
+    with torch.no_grad(), float64_default(), widened():
         return [wide(tensor) for tensor in outputs(torch.func.functional_call(call.module, held, tuple(arguments)))]
-
-
-@contextlib.contextmanager
-def _float64_default() -> Iterator[None]:
-    import torch
-
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
-
-
-def _widened() -> Any:
-    """A mode in which what asks for a narrower float gets a float64."""
-    import torch
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    narrow = (torch.float32, torch.bfloat16, torch.float16)
-
-    class Widened(TorchDispatchMode):  # type: ignore[misc]
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            args, kwargs = torch.utils._pytree.tree_map(
-                lambda value: torch.float64 if isinstance(value, torch.dtype) and value in narrow else value,
-                (args, kwargs or {}),
-            )
-            return func(*args, **kwargs)
-
-    return Widened()
 
 
 _OWN_TYPES = {
