@@ -42,9 +42,7 @@ def main() -> None:
         found = work(request, lambda stage: tell(stage=stage))
     except CaptureFailed as failed:
         tell(failed={"kind": failed.kind, "message": failed.message, "fix": failed.fix})
-    except (
-        Exception
-    ) as error:  # what nobody foresaw is told with its traceback, and not taken for the program's own end
+    except Exception as error:  # else it would be taken for an end that the program itself made
         traceback.print_exc()
         said = f"Recording it failed at a place that nobody foresaw: {source.words(error, Path(request.path))}"
         tell(failed={"kind": "source_fails", "message": said, "fix": "Try a simpler program, and report the output."})
