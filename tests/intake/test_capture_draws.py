@@ -159,3 +159,18 @@ def test_arrays_are_stored_raw_within_a_limit() -> None:
     with pytest.raises(CaptureFailed, match="beyond int32"):
         narrowed(np.array([2**31]), "ids")
     assert narrowed(np.array([2**31 - 1]), "ids").dtype == np.int32
+
+
+@pytest.mark.parametrize("size", [1_000, 30_000])
+def test_what_is_drawn_from_plain_numbers_is_drawn_from_these(size):
+    """A sample's own mean, deviation and ends are noise that no reader should be shown, nor differ by at two sizes."""
+    rng = np.random.default_rng(size)
+    assert draws.fit(rng.standard_normal(size)) == Normal(mean=0, std=1)
+    assert draws.fit(3 + 0.2 * rng.standard_normal(size)) == Normal(mean=3, std=0.2)
+    assert draws.fit(rng.random(size)) == Uniform(low=0, high=1)
+    assert draws.fit(-rng.random(size)) == Uniform(low=-1, high=0)
+    symmetric = draws.fit(rng.uniform(-0.0625, 0.0625, size))
+    assert symmetric.low == -symmetric.high
+    assert 0.0625 <= symmetric.high <= 0.063
+    # What is not plain stays as exact as it is known.
+    assert draws.fit(np.float64(0.1234) + 1e-6 * rng.standard_normal(size)).mean == 0.1234

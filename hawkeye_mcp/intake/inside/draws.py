@@ -104,8 +104,8 @@ def fit(values: Array) -> Normal | Uniform:
     std = float(values.std())
     low, high = float(values.min()), float(values.max())
     if values.size >= _SMALL and high - low < _LIKELIER * std:
-        return Uniform(low=_rounded(low), high=_rounded(high))
-    return Normal(mean=_rounded(float(values.mean())), std=_rounded(std))
+        return _uniform(values)
+    return _normal(values)
 
 
 def refitted(draw: Normal | Uniform, values: Array) -> Normal | Uniform:
@@ -115,9 +115,40 @@ def refitted(draw: Normal | Uniform, values: Array) -> Normal | Uniform:
         return draw
     if (value := constant(values)) is not None:
         return around(value)
-    if isinstance(draw, Uniform):
-        return Uniform(low=_rounded(float(pooled.min())), high=_rounded(float(pooled.max())))
-    return Normal(mean=_rounded(float(pooled.mean())), std=_rounded(float(pooled.std())))
+    return _uniform(pooled) if isinstance(draw, Uniform) else _normal(pooled)
+
+
+def _normal(values: Array) -> Normal:
+    """Mean and standard deviation to as few digits as three of their standard errors allow: a sample knows no more."""
+    std = float(values.std())
+    mean_error, std_error = 3 * std / math.sqrt(values.size), 3 * std / math.sqrt(2 * values.size)
+    return Normal(mean=_plain(float(values.mean()), mean_error), std=_plain(std, std_error) or _rounded(std))
+
+
+def _uniform(values: Array) -> Uniform:
+    """Ends as plain as the gaps between that many elements allow, the same on both sides of zero where they may be."""
+    low, high = float(values.min()), float(values.max())
+    gap = 10 * (high - low) / values.size
+    if abs(low + high) <= gap:
+        end = _outer(max(-low, high), gap)
+        return Uniform(low=-end, high=end)
+    return Uniform(low=0.0 - _outer(-low, gap), high=_outer(high, gap))
+
+
+def _outer(end: float, gap: float) -> float:
+    """A plain number not below the upper end of a sample, and at most a gap above it; never across zero."""
+    plain = _plain(end + gap / 2, gap / 2)
+    if plain < end:
+        return _rounded(end)
+    return 0.0 if end < 0 < plain else plain
+
+
+def _plain(value: float, slack: float) -> float:
+    """The number of fewest digits that lies within slack of the value; 0 if that does, four digits at most."""
+    if abs(value) <= slack:
+        return 0.0
+    plain = (float(f"{value:.{digits}e}") for digits in range(3))
+    return next((number for number in plain if abs(number - value) <= slack), _rounded(value))
 
 
 def _ordered(values: Array) -> bool:
