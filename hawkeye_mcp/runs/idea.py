@@ -16,6 +16,7 @@ Action = Literal["adopt", "confirm", "refute", "drop"]
 Trust = Literal["aligned", "partial", "divergent", "rejected"]
 
 LONGEST_TEXT = 2_000  # characters
+_ID = "idea-"
 KINDS: tuple[str, ...] = get_args(Kind)
 TRUSTS: tuple[str, ...] = get_args(Trust)
 LEGAL: dict[Status, dict[Action, Status]] = {
@@ -122,6 +123,12 @@ class Ledger(BaseModel):
 
     ideas: list[Idea] = []
     trust: list[Trusted] = []
+
+    @property
+    def next_id(self) -> str:
+        """One above all that there are: a line that was damaged leaves a gap, and the ids after it stay as they are."""
+        numbers = [int(idea.id.removeprefix(_ID)) for idea in self.ideas if re.fullmatch(rf"{_ID}[0-9]{{1,9}}", idea.id)]
+        return f"{_ID}{max(numbers, default=0) + 1}"
 
     def find(self, idea_id: str) -> Idea:
         """

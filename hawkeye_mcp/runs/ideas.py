@@ -34,8 +34,7 @@ def propose(run: Run, proposal: Proposal) -> Idea:
 
     def decide(state: State) -> tuple[str, Facts]:
         check_proposal(state.ledger, proposal)
-        number = f"idea-{len(state.ideas) + 1}"
-        return "idea", {"action": "propose", "id": number, **proposal.model_dump()}
+        return "idea", {"action": "propose", "id": state.ledger.next_id, **proposal.model_dump()}
 
     return store.change(run, decide).ideas[-1]
 

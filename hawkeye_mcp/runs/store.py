@@ -9,7 +9,6 @@ A file is there before the event that names it, and the event before the state. 
 leaves at most a file that no event names, or a state that lags behind the events; whoever opens the run next mends it.
 """
 
-import errno
 import fcntl
 import math
 import os
@@ -17,7 +16,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,6 @@ EVENTS, STATE, ARTIFACTS, LOCK = "events.jsonl", "state.json", "artifacts", "loc
 _LOCK_WAIT_S = 30.0
 _LOCK_RETRY_S = 0.02
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_READ_ONLY = (errno.EACCES, errno.EROFS, errno.EPERM)
 
 Facts = dict[str, Any]
 
@@ -124,22 +122,14 @@ def read(run: Run) -> State:
     """The run as it stands; state.json is mended if it says something else.
 
     Raises:
-        RunBusy: the lock cannot be had.
+        RunBusy: another process holds the lock for too long.
+        OSError: the events cannot be read.
     """
     try:
         with _locked(run):
             return _kept(run, _read(run))
-    except OSError as error:
-        if error.errno not in _READ_ONLY:
-            raise
-        return _read(run)  # somebody else's run, to look at
-
-
-def rebuild(run: Run) -> State:
-    """Write state.json anew from the events."""
-    with _locked(run):
-        (run.folder / STATE).unlink(missing_ok=True)
-        return _kept(run, _read(run))
+    except OSError:  # no lock can be had: a full disk, or somebody else's run, to look at
+        return _read(run)
 
 
 def change(run: Run, decide: Callable[[State], tuple[str, Facts] | None]) -> State:
@@ -300,14 +290,15 @@ def _append(run: Run, event: str, facts: Facts) -> State:
 
 
 def _kept(run: Run, state: State) -> State:
-    """Write state.json unless it says this already."""
+    """Write state.json unless it says this already; where it cannot be written, who opens the run next mends it."""
     path, text = run.folder / STATE, state.model_dump_json(indent=1)
     try:
         if path.read_text(encoding="utf-8") == text:
             return state
     except (OSError, ValueError):
         pass
-    write_atomically(path, text)
+    with suppress(OSError):  # what is recorded is recorded, and must not be told as lost
+        write_atomically(path, text)
     return state
 
 

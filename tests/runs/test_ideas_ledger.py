@@ -180,7 +180,16 @@ def test_the_whole_history_is_kept(run):
         ("refute", "bad"),
     ]
     (run.folder / "state.json").unlink()
-    assert store.rebuild(run).ledger.find(id) == found
+    assert store.read(run).ledger.find(id) == found
+
+
+def test_an_id_is_never_given_twice(run):
+    for claim in ("first", "second", "third"):
+        ideas.propose(run, proposal(claim))
+    events = run.folder / "events.jsonl"
+    events.write_text("".join(line for line in events.read_text().splitlines(True) if '"second"' not in line))
+    assert ideas.propose(run, proposal("fourth")).id == "idea-4"
+    assert [idea.id for idea in store.read(run).ideas] == ["idea-1", "idea-3", "idea-4"]
 
 
 def test_an_illegal_step_in_the_events_is_damage(run):
