@@ -14,7 +14,7 @@ from hawkeye_mcp.profiler.roofline import roofline
 from hawkeye_mcp.profiler.timing import MODELS
 from hawkeye_mcp.runs.idea import Idea
 from hawkeye_mcp.runs.model import Best, State
-from hawkeye_mcp.runs.ranking import NO_VERDICT
+from hawkeye_mcp.runs.ranking import NO_VERDICT, key
 
 # At 1.1 times the ceiling less than a tenth of the time is left to gain; as far below it the ceiling cannot be right.
 CLOSE = 1.1
@@ -162,16 +162,27 @@ def _hypotheses(untested: list[Untested]) -> str:
 
 def _since(state: State, best: Best) -> set[str]:
     """Kernels judged after the one that is best, without itself."""
-    place = next(i for i, result in enumerate(state.evaluations) if result.id == best.evaluation_id)
-    later = [result for result in state.evaluations[place + 1 :] if result.status not in NO_VERDICT]
+    later = [result for result in state.evaluations[_found(state, best) + 1 :] if result.status not in NO_VERDICT]
     return {result.kernel_sha256 for result in later} - {best.kernel_sha256}
 
 
 def _null_results(state: State, best: Best) -> int | None:
-    """Ideas whose verdict rests on an evaluation after the best one, none of which improved on it."""
+    """Ideas whose verdict rests on an evaluation after the best was found, none of which improved on it."""
     place = {result.id: i for i, result in enumerate(state.evaluations)}
     evidence = [place[found] for idea in state.ideas if (found := _evidence(idea)) in place]
-    return sum(at > place[best.evaluation_id] for at in evidence) if evidence else None
+    return sum(at > _found(state, best) for at in evidence) if evidence else None
+
+
+def _found(state: State, best: Best) -> int:
+    """Where the best kernel first had the best time: judging it again to the same end is no progress."""
+    figures = next(result for result in state.evaluations if result.id == best.evaluation_id)
+    return next(
+        place
+        for place, result in enumerate(state.evaluations)
+        if (result.kernel_sha256, result.fingerprint, result.source)
+        == (best.kernel_sha256, figures.fingerprint, figures.source)
+        and key(result) <= key(figures)
+    )
 
 
 def _evidence(idea: Idea) -> str | None:

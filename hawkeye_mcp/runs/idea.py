@@ -127,7 +127,9 @@ class Ledger(BaseModel):
     @property
     def next_id(self) -> str:
         """One above all that there are: a line that was damaged leaves a gap, and the ids after it stay as they are."""
-        numbers = [int(idea.id.removeprefix(_ID)) for idea in self.ideas if re.fullmatch(rf"{_ID}[0-9]{{1,9}}", idea.id)]
+        numbers = [
+            int(idea.id.removeprefix(_ID)) for idea in self.ideas if re.fullmatch(rf"{_ID}[0-9]{{1,9}}", idea.id)
+        ]
         return f"{_ID}{max(numbers, default=0) + 1}"
 
     def find(self, idea_id: str) -> Idea:

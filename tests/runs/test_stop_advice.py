@@ -154,3 +154,15 @@ def test_what_another_judge_found_asks_for_a_new_look(run):
 def test_the_peaks_are_those_of_the_chips():
     assert advice._peaks("v6e")["bf16_flops_per_s"] == 920e12  # as jax has it
     assert advice._peaks("v9") == {}
+
+
+def test_judging_the_best_again_is_no_progress(run):
+    record(run, "one", 2 * CEILING_US, kernel="best")
+    for number in range(3):
+        record(run, f"null{number}", 3 * CEILING_US + number)
+        judge_idea(run, number, f"null{number}")
+    record(run, "again", 2 * CEILING_US, kernel="best")
+    found = advise(run)
+    assert (found.advice, found.null_results, found.kernels_since_best) == ("stop", 3, 3)
+    record(run, "faster", 1.9 * CEILING_US, kernel="best")
+    assert (advise(run).null_results, advise(run).kernels_since_best) == (0, 0)
