@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import shutil
+import tempfile
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -40,7 +41,9 @@ async def captured(job: Job, state: Path, progress: Callable[[str], None]) -> tu
     if found := _read(folder):
         return found, folder
     _discard_left(folder.parent)
-    partial = folder.with_name(f".{folder.name}.{platform.node()}.{os.getpid()}.part")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    mine = f".{folder.name}.{platform.node()}.{os.getpid()}."  # and one for each of this process: the gates run side by side
+    partial = Path(tempfile.mkdtemp(prefix=mine, suffix=".part", dir=folder.parent))
     try:
         await capture(job, partial, progress)
         shutil.rmtree(folder, ignore_errors=True)  # one that does not read
@@ -90,7 +93,7 @@ def _version(name: str) -> str:
 def _discard_left(folder: Path) -> None:
     """Remove what processes of this machine had begun and were killed over."""
     for partial in folder.glob(f".*.{platform.node()}.*.part"):
-        writer = partial.name.split(".")[-2]
+        writer = partial.name.split(".")[-3]
         if writer.isdigit() and not (Path("/proc") / writer).exists():
             shutil.rmtree(partial, ignore_errors=True)
 

@@ -1,8 +1,10 @@
 """Records of programs: made once for what they depend on, whole or not at all."""
 
+import os
 import shutil
 from pathlib import Path
 
+import anyio
 import pytest
 from port_records import record
 
@@ -87,6 +89,39 @@ async def test_a_record_that_does_not_read_is_made_again_and_a_failed_one_leaves
     with pytest.raises(OSError, match="no space"):
         await kept(job, state)
     assert list(folder.parent.iterdir()) == []
+
+
+@pytest.mark.anyio
+async def test_two_gates_at_once_record_into_folders_of_their_own(
+    tmp_path: Path, job: Job, monkeypatch: pytest.MonkeyPatch
+):
+    both, found = anyio.Event(), []
+
+    async def capture(job, folder, progress):
+        found.append(folder)
+        if len(found) == 2:
+            both.set()
+        await both.wait()
+        return record(folder)
+
+    monkeypatch.setattr(captures, "capture", capture)
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(2):
+                tasks.start_soon(kept, job, tmp_path / "state")
+    assert found[0] != found[1]
+    assert [path.name for path in found[0].parent.iterdir()] == [(await kept(job, tmp_path / "state")).name]
+
+
+@pytest.mark.anyio
+async def test_what_a_killed_process_left_is_removed(tmp_path: Path, job: Job, runs: list[Path]):
+    await kept(job, tmp_path / "state")
+    ended = runs[0].with_name(runs[0].name.replace(f".{os.getpid()}.", f".{2**22 + 1}."))
+    for left in (ended, runs[0]):  # the second is of a process that lives
+        left.mkdir()
+    await kept(job.model_copy(update={"sizes": {"full": {"N": 1}, "check": {}}}), tmp_path / "state")
+    assert not ended.exists()
+    assert runs[0].exists()
 
 
 @pytest.mark.anyio
