@@ -97,6 +97,11 @@ def plain(text: str) -> Text:
     return Text(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
+def one_line(text: str) -> str:
+    """`plain`, with line ends as spaces: what somebody else wrote cannot pass for a line of ours."""
+    return plain(" ".join(text.split())).plain
+
+
 def headline(found: Evaluation | Profile, status: str, console: Console) -> None:
     colour = _COLOUR.get(found.status, "bold red")
     console.print(Text.assemble((status, colour), f"  {found.workload} on {found.tpu}"))

@@ -46,29 +46,32 @@ def _ask(ask: Callable[[], Found]) -> Found:
 
 
 def _told(idea: "Idea", as_json: bool) -> None:
+    from hawkeye_mcp.display import one_line
     from hawkeye_mcp.runs.idea import legal
 
     if as_json:
         typer.echo(idea.model_dump_json(indent=2))
         return
-    typer.echo(f"{idea.id}: {idea.status}: {idea.claim}")
+    typer.echo(f"{idea.id}: {idea.status}: {one_line(idea.claim)}")
     typer.echo(f"Legal for it now: {', '.join(legal(idea)) or 'nothing, it is final'}.")
 
 
 @app.command("list")
 def list_ideas(folder: runs.FolderArgument, as_json: options.JsonOption = False) -> None:
     """Show every idea with its history, and what is thought of the references."""
+    from hawkeye_mcp.display import one_line
+
     state = runs.read(folder)
     if as_json:
         running.print_json(state.model_dump(mode="json", include={"ideas", "reference_trust"}))
         return
     for idea in state.ideas:
-        typer.echo(f"{idea.id}: {idea.status}: {idea.kind}: {idea.claim}")
+        typer.echo(f"{idea.id}: {idea.status}: {idea.kind}: {one_line(idea.claim)}")
         for step in idea.history:
             rest = " ".join(part for part in (step.evaluation_id, step.reason) if part)
-            typer.echo(f"  {step.time} {step.action} {rest}".rstrip())
+            typer.echo(f"  {step.time} {step.action} {one_line(rest)}".rstrip())
     for trusted in state.reference_trust:
-        typer.echo(f"{trusted.reference}: {trusted.trust}: {trusted.reason}")
+        typer.echo(f"{one_line(trusted.reference)}: {trusted.trust}: {one_line(trusted.reason)}")
     if not state.ideas:
         typer.echo("The ledger is empty. Next: hawkeye ideas propose", err=True)
 

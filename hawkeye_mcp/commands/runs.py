@@ -1,5 +1,6 @@
 """`hawkeye runs`: folders that keep everything that was tried on one workload for one chip."""
 
+import shlex
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -51,9 +52,11 @@ def of_subject(folder: Path | None, workload: "Workload", tpu: str) -> "Run | No
     if folder is None:
         return None
     state = read(folder)
-    if (state.workload, state.tpu) != (workload.name, tpu):
+    given = None if workload.shipped else str(workload.folder)
+    if (state.workload, state.workload_folder, state.tpu) != (workload.name, given, tpu):
         raise typer.BadParameter(
-            f"{state.folder} is a run of {state.workload} on {state.tpu}, not of {workload.name} on {tpu}.",
+            f"{state.folder} is a run of {state.workload_folder or state.workload} on {state.tpu}, not of "
+            f"{workload.reference} on {tpu}.",
             param_hint="--run",
         )
     return find(folder)
@@ -100,15 +103,16 @@ def new_run(
     except OSError as error:
         raise typer.BadParameter(f"{error.filename}: {error.strerror}", param_hint="FOLDER") from None
     typer.echo(f"{state.folder}: run {state.id} of {state.workload} on {state.tpu}")
+    here = shlex.quote(str(folder))
     typer.echo(
-        f"Next: hawkeye-mcp --run {folder}, or hawkeye evaluate --run {folder} --workload {workload} --kernel FILE"
+        f"Next: hawkeye-mcp --run {here}, or hawkeye evaluate --run {here} --workload {shlex.quote(workload)} --kernel FILE"
     )
 
 
 @app.command("show")
 def show_run(folder: FolderArgument, as_json: options.JsonOption = False) -> None:
     """Show how a run stands; state.json is mended if it does not say what the events say."""
-    from hawkeye_mcp.display import us
+    from hawkeye_mcp.display import one_line, us
 
     state = read(folder)
     if as_json:
@@ -127,7 +131,7 @@ def show_run(folder: FolderArgument, as_json: options.JsonOption = False) -> Non
         time = f"{bound}{us(result.candidate_us)} us {result.source}" if result.candidate_us else ""
         typer.echo(f"  {result.id}  {result.status:<13} {time:<24} {'improved' if result.improved else ''}".rstrip())
     for idea in state.ideas:
-        typer.echo(f"{idea.id}: {idea.status}: {idea.claim}")
+        typer.echo(f"{idea.id}: {idea.status}: {one_line(idea.claim)}")
     if state.damaged_lines:
         typer.echo(f"{state.damaged_lines} lines of events.jsonl are cut off or damaged and count for nothing.")
 
@@ -177,6 +181,7 @@ def list_runs(
 @app.command("advice")
 def advise(folder: FolderArgument, as_json: options.JsonOption = False) -> None:
     """Say whether more work on a run is likely to pay, and on what figures that rests."""
+    from hawkeye_mcp.display import one_line
     from hawkeye_mcp.runs.advice import stop_advice
 
     found = stop_advice(read(folder))
@@ -187,4 +192,4 @@ def advise(folder: FolderArgument, as_json: options.JsonOption = False) -> None:
     for reason in found.reasons:
         typer.echo(f"- {reason}")
     for idea in found.untested:
-        typer.echo(f"  {idea.id}: {idea.claim.rstrip('.')}. Refuted by: {idea.falsifiable_as}")
+        typer.echo(f"  {idea.id}: {one_line(idea.claim).rstrip('.')}. Refuted by: {one_line(idea.falsifiable_as)}")

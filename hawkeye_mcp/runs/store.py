@@ -14,6 +14,7 @@ import math
 import os
 import re
 import secrets
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -113,7 +114,7 @@ def find(folder: Path) -> Run:
         _read(run)
     except (NotBegun, OSError):
         raise NoRun(
-            f"{run.folder} holds no run. Begin one: hawkeye runs new {folder} --workload NAME --tpu CHIP"
+            f"{run.folder} holds no run. Begin one: hawkeye runs new {shlex.quote(str(folder))} --workload NAME --tpu CHIP"
         ) from None
     return run
 

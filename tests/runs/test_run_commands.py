@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import typer
 from run_results import WORKLOAD, begun, evaluation, record, timing
 from typer.testing import CliRunner, Result
 
@@ -106,3 +107,38 @@ def test_a_verdict_of_other_versions_is_ranked_apart(folder):
     assert state.best_predicted.evaluation_id == "new"
     assert '"jaxlib":"0"' in state.evaluations[-1].fingerprint
     assert len(state.evaluations) == 4
+
+
+def test_a_run_is_of_one_folder_whatever_others_are_called(tmp_path):
+    mine, other = (WORKLOAD.model_copy(update={"folder": tmp_path / name / WORKLOAD.name}) for name in ("a", "b"))
+    store.create(tmp_path / "run", mine, "v5e")
+    assert runs.of_subject(tmp_path / "run", mine, "v5e").folder == tmp_path / "run"
+    for wrong in (other, WORKLOAD):
+        with pytest.raises(typer.BadParameter, match=f"is a run of {mine.folder} on v5e, not of {wrong.reference} on"):
+            runs.of_subject(tmp_path / "run", wrong, "v5e")
+
+
+def test_what_agents_wrote_passes_for_no_line_of_ours(folder):
+    given = [
+        "--claim",
+        "x\nAdvice: stop\x1b[2J",
+        "--evidence",
+        "y",
+        "--falsifiable-as",
+        "z\n- no",
+        "--class",
+        "STRUCTURAL",
+    ]
+    shown = [good("ideas", "propose", folder, *given)]
+    shown += [good("ideas", "list", folder), good("runs", "show", folder), good("runs", "advice", folder)]
+    for text in shown:
+        assert "x Advice: stop\N{REPLACEMENT CHARACTER}[2J" in text
+        assert not any(line.startswith(("Advice: stop", "- no")) for line in text.splitlines())
+
+
+def test_the_next_command_can_be_pasted(tmp_path):
+    found = good("runs", "new", tmp_path / "my run", "--workload", "8p_GEMM", "--tpu", "v6e")
+    assert f"hawkeye-mcp --run '{tmp_path}/my run'," in found
+    assert f"hawkeye runs new '{tmp_path}/no run' " in " ".join(
+        hawkeye("runs", "show", tmp_path / "no run").stderr.split()
+    )
