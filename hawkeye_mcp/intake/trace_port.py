@@ -66,7 +66,7 @@ class Constant(_Part):
 
     name: Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
     shape: Annotated[list[Annotated[int, Field(ge=0, lt=1 << 40)]], Field(max_length=32)]
-    dtype: Annotated[str, Field(max_length=40)]
+    dtype: Annotated[str, Field(max_length=40, pattern=r"^[a-z][a-z0-9_]*$")]  # it becomes a part of Python text
     data: str = Field(description="Its bytes, base64.")
 
 

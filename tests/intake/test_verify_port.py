@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from port_records import Here, program, record, traced
+from pydantic import ValidationError
 
 from hawkeye_mcp.candidate.sandbox import SandboxPool
 from hawkeye_mcp.intake import trace_port
@@ -155,6 +156,13 @@ async def test_arrays_of_the_port_itself_come_along(tmp_path: Path):
 def test_what_does_not_read_is_the_ports_fault(reply):
     with pytest.raises(PortRefused):
         trace_port._size(reply, "check", [])
+
+
+@pytest.mark.parametrize(("field", "said"), [("name", "x, y"), ("dtype", "float16)\nimport os #")])
+def test_what_would_become_text_of_a_program_is_a_name(field: str, said: str):
+    constant = {"name": "table", "shape": [1], "dtype": "float32", "data": ""}
+    with pytest.raises(ValidationError, match=field):
+        trace_port.Constant(**constant | {field: said})
 
 
 @pytest.mark.anyio
