@@ -275,7 +275,10 @@ def parse(argv: Sequence[str] | None) -> Options:
     parser.add_argument("--state", type=Path, default=None, help="folder of the pool and the default call log")
     parser.add_argument("--call-log", type=Path, default=None, help="JSON Lines file; default: a new one in --state")
     parser.add_argument(
-        "--job", type=Path, default=None, help="job file of `hawkeye job`: adds the tools that gate a port of it"
+        "--job",
+        type=Path,
+        default=None,
+        help="job file of `hawkeye job`: adds the tools that gate a port of it; its budget and chip hold",
     )
     parser.add_argument(
         "--run",
@@ -283,7 +286,12 @@ def parse(argv: Sequence[str] | None) -> Options:
         default=None,
         help="folder of `hawkeye runs new`: keeps every verdict, pins its workload and chip, adds the tools on it",
     )
-    parser.add_argument("--max-evaluations", type=int, default=0, help="evaluation budget; 0: no limit")
+    parser.add_argument(
+        "--max-evaluations",
+        type=int,
+        default=None,
+        help="evaluation budget; 0: no limit; default: what --job says, or none",
+    )
     parser.add_argument("--transport", default="stdio", choices=("stdio", "http"))
     parser.add_argument("--host", default="127.0.0.1", help="for http; other than this machine only with --token-file")
     parser.add_argument("--port", type=int, default=8931, help="for http; 0: any free one")
@@ -297,6 +305,7 @@ def parse(argv: Sequence[str] | None) -> Options:
     found = parser.parse_args(argv)
     if found.run is not None:
         _pin_to_run(parser, found)
+    max_points = _as_job_says(parser, found) if found.job is not None else 0
     pinned = None
     if found.workload:
         try:
@@ -305,9 +314,7 @@ def parse(argv: Sequence[str] | None) -> Options:
             parser.error(f"argument --workload: {error}")
     if not found.workspace.is_dir():
         parser.error(f"argument --workspace: {found.workspace} is not a folder")
-    if found.job is not None and not found.job.is_file():
-        parser.error(f"argument --job: there is no file {found.job}")
-    if found.max_evaluations < 0:
+    if found.max_evaluations is not None and found.max_evaluations < 0:
         parser.error("argument --max-evaluations: must be 0 (no limit) or more")
     state_folder: Path = (found.state or state.folder()).resolve()
     name = f"{datetime.now(UTC).strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.jsonl"
@@ -319,7 +326,8 @@ def parse(argv: Sequence[str] | None) -> Options:
         workspace=found.workspace.resolve(),
         state=state_folder,
         call_log=(found.call_log or state_folder / "calls" / name).resolve(),
-        max_evaluations=found.max_evaluations,
+        max_evaluations=found.max_evaluations or 0,
+        max_points=max_points,
         job=found.job.resolve() if found.job else None,
         run=found.run.resolve() if found.run else None,
     )
@@ -342,6 +350,24 @@ def parse(argv: Sequence[str] | None) -> Options:
         parser.error(f"argument --token-file: {error}")
     except http_transport.CannotListen as error:
         parser.error(f"argument --host: {error}")
+
+
+def _as_job_says(parser: argparse.ArgumentParser, found: argparse.Namespace) -> int:
+    """Fill in chip and budget from the job file where nothing else says them; gives its budget of points, 0 for none.
+
+    Files that it names may be missing: a port may be written later.
+    """
+    from hawkeye_mcp.intake import report, rules
+
+    if not found.job.is_file():
+        parser.error(f"argument --job: there is no file {found.job}")
+    told, job = rules.read(found.job)
+    if job is None:
+        parser.error(f"argument --job: {report.InvalidJob(told)} Mend it, or leave --job out.")
+    found.tpu = found.tpu or job.target.tpu
+    if found.max_evaluations is None:
+        found.max_evaluations = job.budget.evaluations
+    return job.budget.autotune_points or 0
 
 
 def _pin_to_run(parser: argparse.ArgumentParser, found: argparse.Namespace) -> None:

@@ -32,7 +32,7 @@ class Settings:
     workload, tpu: pinned when not empty. workload_folder: of a pinned workload that is not shipped. workspace: where kernel files may be read from. state: folder of the
     pool and of whatever must outlive the process. max_evaluations: 0 means no limit. deadline_s: of each job. job: the
     job file whose ports are gated; None: those tools are not there. run: folder of the run that keeps every verdict of this
-    server; None: none does, and the tools on it are not there.
+    server; None: none does, and the tools on it are not there. max_points: of all searches of the run; 0 means no limit.
     """
 
     condition: Condition = "full"
@@ -47,6 +47,7 @@ class Settings:
     heartbeat_s: float = 2.5
     job: Path | None = None
     run: Path | None = None
+    max_points: int = 0
 
 
 @dataclass(frozen=True)

@@ -234,6 +234,36 @@ def test_wrong_usage_exits_2_with_the_legal_values(capsys, arguments, said):
     assert captured.out == ""
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], (7, 40, "v6e")),
+        (["--max-evaluations", "0", "--tpu", "v5p"], (0, 40, "v5p")),
+        (["--max-evaluations", "2"], (2, 40, "v6e")),
+    ],
+)
+def test_a_jobs_budget_and_chip_hold_unless_the_command_line_says_others(tmp_path: Path, arguments, expected):
+    declared = {
+        "schema": "hawkeye.job/1", "name": "mine", "input": {"type": "pytorch", "path": "nowhere.py"},
+        "has_reference": False, "needs_jax_conversion": True, "conversion": {"method": "port", "port": "later.py"},
+        "target": {"tpu": "v6e"}, "budget": {"evaluations": 7, "autotune_points": 40},
+    }  # fmt: skip
+    (tmp_path / "job.json").write_text(json.dumps(declared))
+    given = ["--job", str(tmp_path / "job.json"), "--state", str(tmp_path / "state"), *arguments]
+    found = hawkeye_server.parse(given).settings
+    assert (found.max_evaluations, found.max_points, found.tpu) == expected
+
+
+def test_a_job_that_contradicts_itself_is_told_at_the_start(tmp_path: Path, capsys):
+    (tmp_path / "job.json").write_text('{"schema": "hawkeye.job/1", "budget": {"evaluations": 0}}')
+    with pytest.raises(SystemExit) as exited:
+        hawkeye_server.parse(["--job", str(tmp_path / "job.json")])
+    said = capsys.readouterr().err
+    assert exited.value.code == 2
+    assert "argument --job" in said
+    assert "greater than or equal to 1" in said
+
+
 def test_the_defaults_are_open_and_the_log_lies_in_the_state_folder(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))

@@ -109,7 +109,9 @@ class Autotuned(Model):
     seed: int
     points: int = Field(description="that the search was to look at")
     allowed: int = Field(description="points of the space that fulfil the constraints")
-    stopped_by: Literal["seconds", "faults"] | None = Field(None, description="what ended the search before that")
+    stopped_by: Literal["seconds", "faults", "budget"] | None = Field(
+        None, description="what ended the search before that"
+    )
     rungs: dict[Rung, str] = Field(RUNGS, description="what each rung measured")
     counts: dict[str, int] = Field(description="points by what became of them")
     from_store: int = Field(description="points that an earlier search of the same folder had looked at")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hawkeye_mcp.judge.outlining import GoesOn, Outline
 
 _MOST_FAULTS = 3  # of the harness, in a row, before a search ends
+_SPENT = "The budget of points is spent, and no earlier search looked at any of these."
 _MOST_WORDS = 2000  # of the compiler, kept of one point
 
 
@@ -70,10 +71,11 @@ async def search(
     *,
     jobs: int = 1,
     progress: Callable[[str], None],
+    may_look: Callable[[], bool] = lambda: True,
 ) -> Autotuned:
     """Look at the points of a request, judge the best and the file as it is, and write the winner into the folder.
 
-    jobs: points at a time.
+    jobs: points at a time. may_look: whether the budget allows one more point that no search of the folder looked at.
 
     Raises:
         NoParameter, BadSpace: there is nothing to search.
@@ -84,7 +86,7 @@ async def search(
     progress(f"{plan.count} of {len(plan.allowed)} points by {request.strategy}")
     with alone(folder):
         store = Store(folder, request.workload.name, request.tpu, fingerprint)
-        state = await _look_at_all(request, plan, judge, store, jobs, progress, began)
+        state = await _look_at_all(request, plan, judge, store, jobs, progress, began, may_look)
         found = await conclude(request, plan, state.looked, evaluate, store, progress)
         found = found.model_copy(
             update={
@@ -93,6 +95,10 @@ async def search(
                 "took_s": round(time.monotonic() - began, 1),
             }
         )
+        if state.stopped_by == "budget" and not state.looked:
+            found = found.model_copy(
+                update={"message": _SPENT, "next_step": "Choose the values yourself, then evaluate."}
+            )
         with using(folder):
             write_atomically(folder / RESULT, found.model_dump_json(indent=2) + "\n")
         return found
@@ -106,6 +112,7 @@ async def _look_at_all(
     jobs: int,
     progress: Callable[[str], None],
     began: float,
+    may_look: Callable[[], bool],
 ) -> _State:
     state = _State()
     proposals = Proposals(request.space, plan.allowed, plan.own, request.strategy, plan.count, request.seed)
@@ -122,6 +129,9 @@ async def _look_at_all(
             else:
                 if request.seconds is not None and time.monotonic() - began >= request.seconds:
                     state.stopped_by = "seconds"
+                    return
+                if known is None and not may_look():
+                    state.stopped_by = "budget"
                     return
                 goes_on = None if promoted else partial(proposals.goes_on, trial)
                 looked = await _look(request, judge, text, point, goes_on, known)

@@ -64,6 +64,16 @@ class Store:
             _append(self._path, data)
 
 
+def looked_at(folder: Path) -> int:
+    """How many different texts the searches in the folders of a folder have looked at, of whatever workload."""
+    texts = set[str]()
+    for path in folder.glob(f"*/{POINTS}"):
+        with using(folder):
+            found = [line.get("looked") for line in objects(path.read_bytes())]
+        texts |= {str(looked.get("kernel_sha256")) for looked in found if isinstance(looked, dict)}
+    return len(texts)
+
+
 def _append(path: Path, data: bytes) -> None:
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     try:

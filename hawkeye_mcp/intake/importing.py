@@ -75,6 +75,7 @@ class _Import:
         capture = await capturing.capture(job, self.written, self.progress)
         self.notes += capture.notes
         self._captured(capture)
+        await self._source_runs()
         goldens = self.written / "goldens.npz"
         structures: dict[Size, dict[str, Any] | None]
         if job.conversion.method == "port":
@@ -110,6 +111,25 @@ class _Import:
             message += f"; the converted program agrees with PyTorch ({capture.eager_check.tolerance})"
             figures = {"worst_abs": capture.eager_check.worst_abs, "worst_rel": capture.eager_check.worst_rel}
         self.gates.append(Gate(name="capture", message=message, figures=figures))
+
+    async def _source_runs(self) -> None:
+        """Where it is asked for: the module runs at full size too, as `hawkeye compare` has it run."""
+        if not self._compared:
+            return
+        self.progress("run the module at full size")
+        try:
+            found = await capturing.timed(self.asked, self.progress)
+        except CaptureFailed as error:
+            fix = f"{error.fix} Or set evaluation.compare_against_source to false."
+            raise GateFailed("source", f"At full size the module cannot be run: {error.message}", fix) from None
+        message = (
+            f"the module itself takes {found.us:.4g} us at full size, measured: {found.device}, torch {found.torch}"
+        )
+        self.gates.append(Gate(name="source", message=message, figures={"us": found.us}))
+
+    @property
+    def _compared(self) -> bool:
+        return self.asked.evaluation.compare_against_source and self.asked.input.type == "pytorch"
 
     def _sources(self, job: Job) -> None:
         try:
@@ -273,6 +293,8 @@ class _Import:
                 f"{self.target / 'workload.toml'}; then hawkeye workloads check {place}"
             )
         steps.append(f"hawkeye evaluate --workload {place} --kernel KERNEL.py")
+        if self._compared:
+            steps.append(f"hawkeye compare --job JOB.json --workload {place} --kernel KERNEL.py")
         return Imported(
             workload=self.target.name,
             folder=str(self.target),

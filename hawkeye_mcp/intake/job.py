@@ -137,7 +137,8 @@ class Target(_Part):
     """The chip."""
 
     tpu: Annotated[str, WithJsonSchema({"type": "string", "enum": list(TPUS)})] = Field(
-        DEFAULT_TPU, description=f"One of {', '.join(TPUS)}."
+        DEFAULT_TPU,
+        description=f"One of {', '.join(TPUS)}: of a server with this job, unless its `--tpu` or its run says another.",
     )
 
     @field_validator("tpu")
@@ -149,17 +150,25 @@ class Target(_Part):
 
 
 class Budget(_Part):
-    """What may be spent on a better kernel. Null is no limit."""
+    """What may be spent on a better kernel by the clients of `hawkeye-mcp --job JOB.json`. Null is no limit."""
 
-    evaluations: Annotated[int, Field(ge=1)] | None = Field(None, description="Judged kernels.")
-    autotune_points: Annotated[int, Field(ge=1)] | None = Field(None, description="Settings tried by autotuning.")
+    evaluations: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="Judged kernels of that server; its `--max-evaluations` goes before."
+    )
+    autotune_points: Annotated[int, Field(ge=1)] | None = Field(
+        None,
+        description="Points that its tool `autotune`, which is there with `--run`, looks at in all. The command "
+        "`hawkeye autotune` has `--points` instead.",
+    )
 
 
 class Comparison(_Part):
     """What results are compared with, beside the baseline that XLA makes of the workload."""
 
     compare_against_source: bool = Field(
-        False, description="Also run the program that was brought, and report its results beside the kernel's."
+        False,
+        description="Also run the module that was brought, of pytorch alone: the import makes sure that it runs at full size and "
+        "names `hawkeye compare`, which then puts a kernel's results and time beside the module's.",
     )
 
 
@@ -190,7 +199,7 @@ class Job(_Part):
     )
     correctness: Correctness = Field(Correctness(), description="What a port must agree to.")
     target: Target = Field(Target(), description="The chip.")
-    budget: Budget = Field(Budget(), description="What may be spent on a better kernel.")
+    budget: Budget = Field(Budget(), description="What a server with this job lets its clients spend.")
     evaluation: Comparison = Field(Comparison(), description="What results are compared with.")
 
     @field_validator("name")

@@ -58,6 +58,7 @@ class Plan(_Part):
     shapes: tuple[Shaped, ...] = Field((), description="Arguments, then results. Empty until a program was recorded.")
     needs_torch: bool = Field(description="Whether PyTorch must be installed: the extra [torch].")
     torch_missing: tuple[str, ...] = Field((), description="What is needed of it and not installed here.")
+    budget: str = Field(description="What a server with the job lets its clients spend.")
     approval: str | None = Field(None, description="Why a person has to approve the workload before it is scored.")
     executes: tuple[str, ...] = Field((), description="Files whose Python is run.")
     only_read: tuple[str, ...] = Field((), description="Files that are read as text and never run.")
@@ -82,6 +83,7 @@ def plan(job: Job) -> Plan:
         shapes=tuple(_of_tensors(job)) if job.needs_approval else (),
         needs_torch=kind == "pytorch",
         torch_missing=_torch_missing(method) if kind == "pytorch" else (),
+        budget=_budget(job),
         approval=_approval(job),
         executes=tuple(filter(None, [executed, traced])),
         only_read=tuple(filter(None, [source if kind == "cuda" else None, *references])),
@@ -132,6 +134,11 @@ def _phases(job: Job) -> list[Phase]:
         made = "its formula" if job.made_from is None else job.made_from
         phases.append(Phase(name="baseline", does=f"makes a JAX source of {made} and its tensors.", where="here"))
     phases.append(_capture(job))
+    if job.evaluation.compare_against_source and kind == "pytorch":
+        phases.append(
+            Phase(name="source", does="runs PyTorch at full size, as `hawkeye compare` will, and says how long it takes.",
+                  where="capture", gate="it runs there")
+        )  # fmt: skip
     if kind == "pytorch" and port:
         allowed = f"|difference| <= {job.correctness.atol:g} + {job.correctness.rtol:g} * |result|"
         phases += [
@@ -192,6 +199,17 @@ def _oracle(job: Job) -> str:
 def _writes(job: Job) -> tuple[str, ...]:
     files = ["workload.py", "workload.toml", "job.json", "capture.json", "goldens.npz", "source/"]
     return tuple(files)
+
+
+def _budget(job: Job) -> str:
+    def most(number: int | None, what: str) -> str:
+        return f"any number of {what}s" if number is None else f"{number} {what}{'s' if number > 1 else ''}"
+
+    judged, points = job.budget.evaluations, job.budget.autotune_points
+    return (
+        f"hawkeye-mcp --job JOB.json judges {most(judged, 'kernel')} on {job.target.tpu}; with --run its autotune looks at "
+        f"{most(points, 'point')}"
+    )
 
 
 def _approval(job: Job) -> str | None:

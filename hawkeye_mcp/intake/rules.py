@@ -265,7 +265,7 @@ RULES = (
     Rule(
         "evaluation.compare_against_source",
         lambda job: job("evaluation.compare_against_source") is True and _is("jax", job),
-        "The source is JAX, so it is the workload's baseline already.",
+        "The source is JAX, so it is the workload's baseline already: nothing more is run.",
         "Set evaluation.compare_against_source to false.",
         warning=True,
     ),

@@ -47,6 +47,7 @@ def plan(found: Plan) -> str:
     used = {phase.where for phase in found.phases}
     lines += ["", *(f"[{name}] {what}." for name, what in found.places.items() if name in used)]
     lines += [f"Writes DIR/{found.workload}/: {', '.join(found.writes)}. If a step stops, nothing is written."]
+    lines += [f"Budget: {found.budget}."]
     if found.approval:
         lines += [f"Approval: {found.approval}."]
     return "\n".join(lines)

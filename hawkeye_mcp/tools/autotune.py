@@ -15,6 +15,7 @@ from hawkeye_mcp.autotune.parameters import NoParameter
 from hawkeye_mcp.autotune.request import Request
 from hawkeye_mcp.autotune.search import Looks, search
 from hawkeye_mcp.autotune.space import BadSpace, parse
+from hawkeye_mcp.autotune.store import looked_at
 from hawkeye_mcp.evaluation import Evaluation
 from hawkeye_mcp.jobs import Job, Jobs
 from hawkeye_mcp.kernels import sha256
@@ -92,8 +93,11 @@ def build(settings: Settings) -> arguments.FlatTool:
 def start(app: App, request: Request) -> Job[Autotuned]:
     """Start searching, or join the job that is at the same search."""
     assert app.settings.run is not None
-    name = f"{request.workload.name}-{request.tpu}-{sha256(request.source)[:12]}"
-    folder = app.settings.run / "autotune" / name
+    searches, most = app.settings.run / "autotune", app.settings.max_points
+    folder = searches / f"{request.workload.name}-{request.tpu}-{sha256(request.source)[:12]}"
+
+    def may_look() -> bool:
+        return not most or looked_at(searches) < most
 
     async def work(job: Job[Autotuned]) -> Autotuned:
         async def evaluate(source: str) -> Evaluation:
@@ -101,7 +105,7 @@ def start(app: App, request: Request) -> Job[Autotuned]:
 
         judge = cast("Looks", await app.judge.get())
         known = pool.fingerprint(request.workload)
-        return await search(request, judge, evaluate, folder, known, progress=job.progress)
+        return await search(request, judge, evaluate, folder, known, progress=job.progress, may_look=may_look)
 
     search_of = (request.space.model_dump_json(), request.strategy, str(request.points), str(request.seed))
     key = (sha256(request.source), request.workload.name, request.tpu, *search_of, str(request.seconds))

@@ -39,7 +39,9 @@ class AutotuneReport(BaseModel):
     points: list[dict[str, Any]] = Field([], description="fastest first; rung estimate: not predicted")
     rungs: dict[str, str] = Field({}, description="what each rung measured")
     refused: list[str] = Field([], description="each way in which points were refused, with the words of who refused")
-    stopped_by: str | None = None
+    stopped_by: str | None = Field(
+        None, description="what ended the search early: seconds, faults, or a budget of points"
+    )
     folder: str = ""
     evaluations_left: int | None = None
     truncated: bool = False

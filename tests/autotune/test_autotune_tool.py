@@ -62,6 +62,21 @@ async def test_without_evaluations_the_points_are_told_and_no_winner(tmp_path):
     assert "no evaluations are left" in found["message"]
 
 
+async def test_points_are_spent_over_all_searches_of_the_run_and_known_ones_cost_nothing(tmp_path):
+    judge = StandIn()
+    async with connected(tmp_path, judge, run=tmp_path / "run", max_points=5) as client:
+        first = data(await client.call_tool("autotune", asked(space={"A": [1, 2, 4]})))
+        assert (first["stopped_by"], first["best"], len(judge.profiled)) == (None, {"A": 4}, 3)
+        other = asked(source=f"{SOURCE}# another text\n")
+        second = data(await client.call_tool("autotune", other))
+        assert (second["stopped_by"], second["status"], len(judge.profiled)) == ("budget", "indistinguishable", 5)
+        third = data(await client.call_tool("autotune", asked(source=f"{SOURCE}# a third text\n")))
+        assert (third["stopped_by"], third["status"], len(judge.profiled)) == ("budget", "none_timed", 5)
+        assert "budget of points is spent" in third["message"]
+        again = data(await client.call_tool("autotune", asked(space={"A": [1, 2, 4]})))
+        assert (again["stopped_by"], again["best"], len(judge.profiled)) == (None, {"A": 4}, 5)
+
+
 async def test_it_is_a_job_with_progress_that_can_be_cancelled_and_goes_on(tmp_path):
     held, stages = StandIn(hold_after=5), []
 

@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import job_files
 import numpy as np
 import pytest
+from job_files import JOBS, changed
 from typer.testing import CliRunner
 
 from hawkeye_mcp import pool, workloads
 from hawkeye_mcp.cli import app
 from hawkeye_mcp.intake import gate, importing, rules
 from hawkeye_mcp.intake.beside import beside
+from hawkeye_mcp.intake.capture import Capture, CaptureFailed
 from hawkeye_mcp.intake.imported import GateFailed, Imported
 
 SOURCE = """
@@ -172,6 +175,30 @@ def test_a_kernel_is_judged_against_it(made: tuple[Path, dict[str, Any]], tmp_pa
     said = json.loads(done.stdout)
     assert said["status"] == "correct", done.output
     assert said["timing"]["source"] == "predicted"
+
+
+def test_a_module_that_does_not_run_at_full_size_is_not_imported_to_be_compared_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Recorded at the check size alone it may have been; `hawkeye compare` runs it at full size."""
+    asked: list[str] = []
+
+    async def capture(job: Any, folder: Path, progress: Any) -> Capture:
+        return Capture(source_sha256="", route="torchax", versions={}, sizes={}, trials=3)
+
+    async def timed(job: Any, progress: Any) -> None:
+        asked.append(job.input.path)
+        raise CaptureFailed("too_big", "It needs more memory.", "Make it smaller.")
+
+    monkeypatch.setattr("hawkeye_mcp.intake.capture.capture", capture)
+    monkeypatch.setattr("hawkeye_mcp.intake.capture.timed", timed)
+    declared = changed(JOBS["pytorch"], {"evaluation.compare_against_source": True})
+    with pytest.raises(GateFailed) as stopped:
+        imported(job_files.write(tmp_path, declared), tmp_path / "into")
+    assert (stopped.value.gate, asked) == ("source", [str(tmp_path / "torch_module.py")])
+    assert "It needs more memory." in str(stopped.value)
+    assert "set evaluation.compare_against_source to false" in stopped.value.fix
+    assert not (tmp_path / "into").exists()
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:

@@ -94,6 +94,18 @@ def test_the_plan_says_what_runs_where_and_what_is_written(
     assert {phase["name"] for phase in plan["phases"] if phase["gate"]} >= {"capture", "emit", "verify_folder", "check"}
 
 
+def test_a_plan_tells_what_a_server_may_spend_and_that_the_source_is_run(tmp_path: Path) -> None:
+    path = job_files.write(tmp_path, JOBS["pytorch"])
+    text = _job("plan", path).stdout
+    assert "judges any number of kernels on v5e; with --run its autotune looks at any number of points." in text
+    assert " source [" not in text
+    changes = {"budget": {"evaluations": 1, "autotune_points": 40}, "evaluation.compare_against_source": True}
+    path.write_text(json.dumps(changed(JOBS["pytorch"], {**changes, "target": {"tpu": "v6e"}})), encoding="utf-8")
+    text = _job("plan", path).stdout
+    assert "judges 1 kernel on v6e; with --run its autotune looks at 40 points." in text
+    assert " source [capture]: runs PyTorch at full size" in text
+
+
 def test_a_plan_tells_the_tolerances_of_its_gates(tmp_path: Path) -> None:
     job = changed(JOBS["pytorch"], {"conversion": {"method": "port", "port": "later.py"}, "correctness.atol": 0.003})
     found = _job("plan", job_files.write(tmp_path, job))

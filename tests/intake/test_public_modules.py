@@ -37,6 +37,8 @@ def test_a_module_of_torch_becomes_a_workload_whose_kernels_are_judged(tmp_path,
     assert (code, imported["route"]) == (0, "torchax"), imported
     passed = {gate["name"]: gate["message"] for gate in imported["gates"]}
     assert passed["same program"] == "identical at full size, identical at check size"
+    assert ("source" in passed) == (name == "rms_norm"), "the job of that one asks to be compared with"
+    assert ("hawkeye compare" in imported["next_steps"][-1]) == ("source" in passed)
     kernel = (HERE / "public" / "kernels" / f"{name}.py").read_text()
     right, wrong = tmp_path / "right.py", tmp_path / "wrong.py"
     right.write_text(kernel)
