@@ -74,10 +74,23 @@ def test_a_constant_is_drawn_around_its_value(value: float, std: float) -> None:
     assert isinstance(choice.draw, Normal)
     assert (choice.draw.mean, choice.draw.std) == pytest.approx((value, std))
     assert "would hide" in choice.note
-    one, other = (draws.perturbed(sample, choice.draw, name, 0) for name in ("a", "b"))
+    one, other = (draws.perturbed(sample, choice, name, 0) for name in ("a", "b"))
     assert one.std() == pytest.approx(std, rel=0.1)
     assert not np.array_equal(one, other)
-    assert np.array_equal(one, draws.perturbed(sample, choice.draw, "a", 0))
+    assert np.array_equal(one, draws.perturbed(sample, choice, "a", 0))
+
+
+@pytest.mark.parametrize("kind", ["normal", "uniform"])
+def test_what_no_seed_changes_is_drawn_from_the_second_set_on(kind: str) -> None:
+    samples = drawn(0.5, 2, kind=kind, fixed=True)
+    choice = draws.choose(samples)
+    first, second, third = (draws.perturbed(samples[0], choice, "x", seed) for seed in range(3))
+    assert np.array_equal(first, samples[0])
+    assert (second.mean(), second.std()) == pytest.approx((first.mean(), first.std()), rel=0.15)
+    assert not (second == first).any()
+    assert not (third == second).any()
+    changing = drawn(0.5, 2, kind=kind)
+    assert draws.perturbed(changing[1], draws.choose(changing), "x", 1) is changing[1]
 
 
 def test_what_fits_neither_says_so() -> None:

@@ -9,12 +9,13 @@ of 256, and no uniform sample for a normal one. Values that would lose their mea
 import math
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
 
 from hawkeye_mcp.intake.capture import Normal, Uniform
+from hawkeye_mcp.intake.inside.agreement import same_bits
 from hawkeye_mcp.intake.inside.record import Array, is_float, wide
 
 SEEDS = 4  # samples of each array
@@ -28,10 +29,14 @@ _WORST_FIT = 0.1  # largest distance between the distributions' functions that s
 
 @dataclass(frozen=True)
 class Choice:
-    """draw: None for an array that is kept. note: why, where that is not plain, without the array's name."""
+    """draw: None for an array that is kept. note: why, where that is not plain, without the array's name.
+
+    fixed: whether the program gave the same at every seed.
+    """
 
     draw: Normal | Uniform | None
     note: str = ""
+    fixed: bool = False
 
 
 def constant(array: Array) -> float | None:
@@ -53,16 +58,27 @@ def around(value: float) -> Normal:
     return Normal(mean=value, std=CONSTANT_STD * abs(value) if value else CONSTANT_STD)
 
 
-def perturbed(array: Array, draw: Normal | Uniform | None, name: str, seed: int) -> Array:
-    """An array that `around` speaks of, drawn; any other as it is."""
-    if draw is None or not isinstance(draw, Normal) or constant(array) != draw.mean:
+def perturbed(array: Array, choice: Choice, name: str, seed: int) -> Array:
+    """An array that no seed of the program's changes, drawn: a constant always, any other but at seed 0; the rest as they are.
+
+    Else one set of inputs would be recorded several times, and whatever returns what is right for it would pass.
+    """
+    draw = choice.draw
+    if draw is None or not choice.fixed or (seed == 0 and constant(array) is None):
         return array
-    noise = np.random.default_rng([seed, zlib.crc32(name.encode())]).standard_normal(array.shape)
-    return np.asarray(draw.mean + draw.std * noise).astype(array.dtype)
+    random = np.random.default_rng([seed, zlib.crc32(name.encode())])
+    if isinstance(draw, Uniform):
+        return np.asarray(random.uniform(draw.low, draw.high, array.shape)).astype(array.dtype)
+    return np.asarray(draw.mean + draw.std * random.standard_normal(array.shape)).astype(array.dtype)
 
 
 def choose(samples: Sequence[Array]) -> Choice:
     """From one array at several seeds, all of one shape and type."""
+    fixed = len(samples) > 1 and all(same_bits(samples[0], other) for other in samples[1:])
+    return replace(_chosen(samples, fixed), fixed=fixed)
+
+
+def _chosen(samples: Sequence[Array], fixed: bool) -> Choice:
     if not is_float(samples[0].dtype):
         return Choice(None)
     step = -(-max(samples[0].size, 1) // _LARGEST_SAMPLE)
@@ -83,8 +99,7 @@ def choose(samples: Sequence[Array]) -> Choice:
     if len(values) > 1 and zeros.mean() > 0.01 and all(np.array_equal(zeros, other == 0) for other in values):
         return Choice(None, "zeros in the same places at every seed: kept as recorded")
     drawn = fit(pooled)
-    same = len(values) > 1 and all(np.array_equal(values[0], other) for other in values)
-    if same and (_ordered(values[0]) or _distance(pooled, drawn) > _WORST_FIT):
+    if fixed and (_ordered(values[0]) or _distance(pooled, drawn) > _WORST_FIT):
         return Choice(None, "the same at every seed, and does not look random: kept as recorded")
     if (pooled.min() >= 0 or pooled.max() <= 0) and isinstance(drawn, Normal) and _other_sign(pooled, drawn) >= 5:
         low, high = _rounded(float(pooled.min())), _rounded(float(pooled.max()))

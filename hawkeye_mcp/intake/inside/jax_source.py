@@ -208,7 +208,7 @@ def _trial(
 ) -> Trial:
     values = {
         argument.name: draws.perturbed(
-            narrowed(np.array(array), argument.source), choices[argument.name].draw, argument.name, number
+            narrowed(np.array(array), argument.source), choices[argument.name], argument.name, number
         )
         for argument, array in zip(arguments, call.arrays, strict=True)
     }

@@ -104,7 +104,7 @@ def _trial(
     path: Path,
     notes: list[str],
 ) -> Trial:
-    """Run one seed, with constant arrays perturbed.
+    """Run one seed, with arrays that no seed changes perturbed.
 
     Raises:
         CaptureFailed: source_fails, non_deterministic.
@@ -128,9 +128,9 @@ def _perturb(call: Call, arguments: Sequence[Argument], choices: Mapping[str, dr
     import torch
 
     for argument in arguments:
-        tensor, draw = call.tensors()[argument.source], choices[argument.name].draw
+        tensor = call.tensors()[argument.source]
         before = torch_calls.to_numpy(tensor, argument.source)
-        after = draws.perturbed(before, draw, argument.name, number)
+        after = draws.perturbed(before, choices[argument.name], argument.name, number)
         if after is not before:
             with torch.no_grad():
                 tensor.copy_(torch.from_numpy(after.astype("float32")))
