@@ -67,6 +67,12 @@ class _Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+# The program might write capture.json itself, and these become parts of Python text.
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Dtype = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", description="jax's name for it.")]
+Length = Annotated[int, Field(ge=0)]
+
+
 class Normal(_Record):
     """Each element independent of the others."""
 
@@ -96,16 +102,16 @@ Draw = Annotated[Normal | Uniform | Kept, Field(discriminator="kind")]
 class ArrayCapture(_Record):
     """One argument of the program."""
 
-    name: str
+    name: Name
     role: Literal["input", "parameter", "buffer"]
-    shape: tuple[int, ...]
-    dtype: str = Field(description="jax's name for it.")
+    shape: tuple[Length, ...]
+    dtype: Dtype
     draw: Draw = Field(description="How fresh values for it are drawn.")
 
 
 class OutputCapture(_Record):
-    shape: tuple[int, ...]
-    dtype: str
+    shape: tuple[Length, ...]
+    dtype: Dtype
 
 
 class SizeCapture(_Record):
@@ -116,8 +122,10 @@ class SizeCapture(_Record):
     program: str | None = Field(None, description="Source of `workload`, made from the jaxpr. None on route `golden`.")
     structure: dict[str, Any] | None = Field(None, description="What the jaxpr consists of. None if there is none.")
     flops: float | None = Field(None, description="Of products and elementwise work, as jax counts; None if unknown.")
-    constants: dict[str, str] = Field({}, description="Arrays that the program closes over: their keys in goldens.npz.")
-    constant_dtypes: dict[str, str] = Field({}, description="jax's names for their types.")
+    constants: dict[Name, str] = Field(
+        {}, description="Arrays that the program closes over: their keys in goldens.npz."
+    )
+    constant_dtypes: dict[Name, Dtype] = Field({}, description="Their types.")
 
 
 class EagerCheck(_Record):
@@ -195,7 +203,13 @@ async def capture(
     folder.mkdir(parents=True, exist_ok=True)
     folder = folder.resolve()
     await _ask(job, folder, progress, limits or Limits())
-    return Capture.model_validate_json((folder / "capture.json").read_text(encoding="utf-8"))
+    try:
+        return Capture.model_validate_json((folder / "capture.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CaptureFailed(
+            "source_fails", f"What was recorded does not read: {str(error)[:500]}.",
+            "Look for what writes capture.json beside this package, or ends the process early.",
+        ) from None  # fmt: skip
 
 
 async def timed(job: Job, progress: Callable[[str], None], limits: Limits | None = None) -> Timed:

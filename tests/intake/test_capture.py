@@ -9,8 +9,10 @@ import anyio
 import numpy as np
 import pytest
 from capturing import captured, jax_source, run
+from port_records import record
 
 from hawkeye_mcp.candidate import isolation
+from hawkeye_mcp.intake import capture as capturing
 from hawkeye_mcp.intake.capture import Capture, CaptureFailed, Kept, Limits, Normal, Uniform, capture
 from hawkeye_mcp.intake.job import Job
 
@@ -220,3 +222,21 @@ def test_functions_that_cannot_be_recorded(kind: str, text: str, told: str, tmp_
     assert failed.value.kind == kind, failed.value.message
     assert told in failed.value.message
     assert os.sep + "hawkeye_mcp" not in failed.value.message
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("said", "instead"), [('"name": "x"', '"name": "x\\nimport os"'), ('"float32"', '"float32)+f("')]
+)
+async def test_a_program_that_writes_the_record_itself_puts_no_text_into_a_workload(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, instead: str
+) -> None:
+    honest = record(tmp_path / "honest").model_dump_json().replace('":', '": ')
+
+    async def forges(job: Job, folder: Path, *_: Any) -> None:
+        assert said in honest
+        (folder / "capture.json").write_text(honest.replace(said, instead))
+
+    monkeypatch.setattr(capturing, "_ask", forges)
+    with pytest.raises(CaptureFailed, match="does not read"):
+        await capture(job(tmp_path, GOOD), tmp_path / "out")
