@@ -109,6 +109,8 @@ def _bound(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Global):
             yield from node.names * 2  # a function changes it
+        elif isinstance(node, ast.NamedExpr):
+            yield node.target.id  # in a default or a decorator it binds outside
     pending: list[ast.AST] = [tree]
     while pending:
         for node in ast.iter_child_nodes(pending.pop()):
@@ -118,5 +120,7 @@ def _bound(tree: ast.Module) -> Iterator[str]:
                 yield node.asname or node.name.split(".")[0]
             elif isinstance(node, _NAMING) and node.name:
                 yield node.name
+            elif isinstance(node, ast.MatchMapping) and node.rest:
+                yield node.rest
             if not isinstance(node, _SCOPES):
                 pending.append(node)

@@ -11,6 +11,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 MOST_POINTS = 20_000  # before conditions: they are all written down
+MOST_STEPS = 2_000_000  # points times parts of their conditions: some seconds
+_LONGEST_CONSTRAINT = 500  # characters; also bounds the numbers that it can come to
 _LARGEST = 2**53
 
 Point = dict[str, int]
@@ -46,7 +48,9 @@ class Space(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     parameters: dict[str, list[Value]] = Field(min_length=1, description="values by the name of the constant")
-    constraints: list[str] = Field([], description="a point must fulfil all; over names of integer constants")
+    constraints: list[Annotated[str, Field(max_length=_LONGEST_CONSTRAINT)]] = Field(
+        [], description="a point must fulfil all; over names of integer constants"
+    )
 
     @field_validator("parameters")
     @classmethod
@@ -63,10 +67,19 @@ def parse(text: str) -> Space:
         BadSpace: it is none.
     """
     try:
-        given = json.loads(text)
+        given = json.loads(text, object_pairs_hook=_each_once)
     except (ValueError, RecursionError) as error:
         raise BadSpace(f"The search space is no JSON: {error}. Write {Space.__doc__}.") from None
     return checked(given)
+
+
+def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Raises: ValueError: a name stands twice, and one of its values would be lost."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{max(names, key=names.count)!r} stands there twice")
+    return found
 
 
 def checked(given: object) -> Space:
@@ -94,10 +107,17 @@ def points(space: Space, known: Mapping[str, int]) -> list[Point]:
             f"The search space has {count:,} points before constraints; {MOST_POINTS:,} may be. Shorten lists."
         )
     conditions = [_parsed(text, {*space.parameters, *known}) for text in space.constraints]
+    steps = count * sum(isinstance(node, ast.expr) for condition in conditions for node in ast.walk(condition))
+    if steps > MOST_STEPS:
+        raise BadSpace(
+            f"Checking {len(conditions)} constraints at {count:,} points takes {steps:,} steps; {MOST_STEPS:,} may be. Shorten "
+            "the constraints or the lists."
+        )
+    holds = [_closure(condition) for condition in conditions]
     every = [
         dict(zip(space.parameters, values, strict=True)) for values in itertools.product(*space.parameters.values())
     ]
-    found = [point for point in every if all(_holds(node, {**known, **point}) for node in conditions)]
+    found = [point for point in every if _fulfils({**known, **point}, conditions, holds)]
     if not found:
         raise BadSpace(
             f"None of the {count:,} points fulfils the constraints: {'; '.join(space.constraints)}. Loosen them."
@@ -133,40 +153,41 @@ def _is_allowed(node: ast.AST) -> bool:
     return isinstance(node, (*kinds, *_BINARY, *_COMPARED))
 
 
-def _holds(node: ast.expr, point: Mapping[str, int]) -> bool:
-    try:
-        return bool(_value(node, point))
-    except ZeroDivisionError:
-        told = ", ".join(f"{name} = {value}" for name, value in point.items())
-        raise BadSpace(
-            f"The constraint {ast.unparse(node)!r} divides by zero at {told}. Leave such values out."
-        ) from None
-    except RecursionError:
-        raise BadSpace(f"A constraint is nested too deeply. {_ALLOWED}") from None
+def _fulfils(point: Point, conditions: Sequence[ast.expr], holds: Sequence[Callable[[Point], int]]) -> bool:
+    """holds: each condition's closure."""
+    for condition, hold in zip(conditions, holds, strict=True):
+        try:
+            if not hold(point):
+                return False
+        except ZeroDivisionError:
+            told = ", ".join(f"{name} = {value}" for name, value in point.items())
+            raise BadSpace(
+                f"The constraint {ast.unparse(condition)!r} divides by zero at {told}. Leave such values out."
+            ) from None
+    return True
 
 
-def _value(node: ast.expr, point: Mapping[str, int]) -> int:
-    """Of an expression that `_parsed` let through."""
+def _closure(node: ast.expr) -> Callable[[Point], int]:
+    """The value of an expression that `_parsed` let through, as a function of a point; none of its text is run."""
     match node:
         case ast.Constant(value=int(number)):
-            return number
+            return lambda point: number
         case ast.Name(id=name):
-            return point[name]
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return not _value(operand, point)
-        case ast.UnaryOp(operand=operand):
-            return -_value(operand, point)
+            return operator.itemgetter(name)
+        case ast.UnaryOp(op=kind, operand=operand):
+            of = _closure(operand)
+            return (lambda point: not of(point)) if isinstance(kind, ast.Not) else (lambda point: -of(point))
         case ast.BinOp(left=left, op=kind, right=right):
-            return _BINARY[type(kind)](_value(left, point), _value(right, point))
-        case ast.BoolOp(op=ast.And(), values=parts):
-            return all(_value(part, point) for part in parts)
-        case ast.BoolOp(values=parts):
-            return any(_value(part, point) for part in parts)
+            one, other, combine = _closure(left), _closure(right), _BINARY[type(kind)]
+            return lambda point: combine(one(point), other(point))
+        case ast.BoolOp(op=kind, values=values):
+            parts, joined = [_closure(value) for value in values], all if isinstance(kind, ast.And) else any
+            return lambda point: joined(part(point) for part in parts)
         case ast.Compare(left=left, ops=kinds, comparators=others):
-            return _compared(_value(left, point), kinds, [_value(other, point) for other in others])
+            terms, compared = [_closure(term) for term in (left, *others)], [_COMPARED[type(kind)] for kind in kinds]
+            return lambda point: _ordered([term(point) for term in terms], compared)
     raise AssertionError(ast.dump(node))
 
 
-def _compared(first: int, kinds: Sequence[ast.cmpop], others: Sequence[int]) -> bool:
-    pairs = zip([first, *others], kinds, others, strict=False)
-    return all(_COMPARED[type(kind)](left, right) for left, kind, right in pairs)
+def _ordered(terms: Sequence[int], compared: Sequence[Callable[[int, int], bool]]) -> bool:
+    return all(compare(*pair) for compare, pair in zip(compared, itertools.pairwise(terms), strict=True))

@@ -116,7 +116,10 @@ def _space(file: Path | None, param: list[str] | None, constraint: list[str] | N
     try:
         if file:
             return parse(file.read_text(encoding="utf-8"))
-        return checked({"parameters": dict(map(_values, param or ())), "constraints": constraint or []})
+        given = [_values(text) for text in param or ()]
+        if len(parameters := dict(given)) < len(given):
+            raise typer.BadParameter("it names a constant twice: write all its values at once.", param_hint="--param")
+        return checked({"parameters": parameters, "constraints": constraint or []})
     except BadSpace as error:
         raise typer.BadParameter(str(error), param_hint="--space" if file else "--param") from None
     except (OSError, UnicodeDecodeError) as error:

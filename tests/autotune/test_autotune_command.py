@@ -42,6 +42,7 @@ def run(kernel: Path, judge: StandIn | None, monkeypatch, *more: object):
         (["--param", "A=1", "--space", "space.json"], "give either --space or --param"),
         (["--param", "A"], "write a name and whole numbers, such as BLOCK_M=128,256"),
         (["--param", "A=1,x"], "write a name and whole numbers"),
+        (["--param", "A=1", "--param", "A=2"], "names a constant twice"),
         (["--param", "A=1", "--constraint", "A >"], "cannot be read"),
         (["--param", "C=1"], "It has A = 1, B = 8."),
         (["--space", "absent.json"], "absent.json cannot be read: No such file"),

@@ -21,6 +21,11 @@ SOURCE = "\n".join(
         "CHANGED = 4",
         "for LOOPED in range(3): pass",
         "LOOPED = 5",
+        "DEFAULT = 6",
+        "def default(x=(DEFAULT := 7)): pass",
+        "REST = 8",
+        "match {}:",
+        "    case {**REST}: pass",
         "",
         "def workload(a):",
         "    global CHANGED",
@@ -61,7 +66,9 @@ def test_a_value_that_is_there_already_stays_as_it_is_written():
     assert parameters.rewritten(SOURCE, {"BLOCK_N": 256, "BLOCK_M": 128}) == SOURCE
 
 
-@pytest.mark.parametrize("name", ["TWICE", "P", "CHANGED", "LOOPED", "SCALE", "FLAG", "BLOCK_M_inner", "absent"])
+@pytest.mark.parametrize(
+    "name", ["TWICE", "P", "CHANGED", "LOOPED", "DEFAULT", "REST", "SCALE", "FLAG", "BLOCK_M_inner", "absent"]
+)
 def test_what_cannot_be_varied_is_refused_with_what_can(name):
     with pytest.raises(NoParameter) as refused:
         parameters.rewritten(SOURCE, {"BLOCK_M": 64, name: 1})

@@ -26,6 +26,8 @@ def test_points_come_in_the_order_of_the_lists_without_repeats():
         ("B % A == 0 and A != 1", [(2, 4), (2, 6), (3, 6)]),
         ("not A < 2 or B // A == 6", [(1, 6), (2, 4), (2, 6), (3, 4), (3, 6)]),
         ("1 < A < B - 2", [(2, 6), (3, 6)]),
+        ("3 > A >= 2 != B", [(2, 4), (2, 6)]),
+        ("not not A < 2 and (B == 4 or A == 9)", [(1, 4)]),
         ("-A + B >= DEPTH", [(1, 6)]),
         ("A > 2 == True", None),
     ],
@@ -53,15 +55,23 @@ def test_a_constraint_leaves_the_points_that_fulfil_it(constraint, left):
         ("A >", "cannot be read"),
         ("A = 1", "cannot be read"),
         ("", "cannot be read"),
-        ("(" * 5000, "cannot be read"),
+        ("(" * 400, "cannot be read"),
         ("B // (A - 1) > 0", "divides by zero at A = 1, B = 4"),
         ("A > 9", "None of the 6 points"),
+        ("A + " * 125 + "1 > 0", "at most 500 characters"),
     ],
 )
 def test_a_constraint_that_says_nothing_is_refused_with_what_to_write(constraint, said):
     with pytest.raises(BadSpace) as refused:
         points(of(constraint), {})
     assert said in str(refused.value)
+
+
+def test_constraints_that_would_take_minutes_are_refused():
+    many = [f"{'A * ' * 100}B > {number}" for number in range(10)]
+    with pytest.raises(BadSpace, match="at 20,000 points takes 40,600,000 steps"):
+        points(of(*many, A=list(range(200)), B=list(range(100))), {})
+    assert len(points(of(*many, A=[10], B=[1]), {})) == 1
 
 
 @pytest.mark.parametrize(
@@ -75,6 +85,7 @@ def test_a_constraint_that_says_nothing_is_refused_with_what_to_write(constraint
         ('{"A": [1.5]}', "parameters.A.0"),
         ('{"A": [true]}', "parameters.A.0"),
         ('{"A": "128"}', "parameters.A"),
+        ('{"A": [1], "B": [1], "A": [2]}', "'A' stands there twice"),
         ('{"parameters": {"A": [1]}, "constraint": []}', "constraint: Extra inputs"),
         ('{"A": [99999999999999999999]}', "parameters.A.0"),
     ],
