@@ -33,10 +33,10 @@ FIXED_NAMES = [
 
 
 def program(name: str) -> Path:
-    """A program of others that `make test-clients` installs, or the test is skipped."""
+    """A program of others that `make test-protocol` installs, or the test is skipped."""
     found = PROGRAMS / ".bin" / name
     if not found.exists():
-        pytest.skip(f"{found.relative_to(ROOT)} is not installed: run `make test-clients`")
+        pytest.skip(f"{found.relative_to(ROOT)} is not installed: run `make test-protocol`")
     return found
 
 
