@@ -157,6 +157,9 @@ class Capture(_Record):
     """
 
     source_sha256: str
+    imported: dict[str, str] = Field(
+        {}, description="Other files of the person's that it imported, with their SHA-256."
+    )
     route: Route
     versions: dict[str, str] = Field(description="Of torch, torchax and jax, where they were used.")
     sizes: dict[Size, SizeCapture]

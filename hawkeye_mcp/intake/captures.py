@@ -38,7 +38,8 @@ async def captured(job: Job, state: Path, progress: Callable[[str], None]) -> tu
             "against it. Give the job a PyTorch module or a JAX function."
         )
     folder = state / "captures" / _key(job)
-    if found := _read(folder):
+    source = Path(job.input.path)
+    if (found := _read(folder)) and _as_imported(found, source.parent):
         return found, folder
     _discard_left(folder.parent)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -67,8 +68,18 @@ def _read(folder: Path) -> Capture | None:
     return found if (folder / "goldens.npz").is_file() else None
 
 
+def _as_imported(found: Capture, folder: Path) -> bool:
+    """Whether what the program imported, which may lie anywhere, is as it was."""
+    try:
+        return all(
+            hashlib.sha256((folder / file).read_bytes()).hexdigest() == was for file, was in found.imported.items()
+        )
+    except OSError:
+        return False
+
+
 def _key(job: Job) -> str:
-    """Changes with whatever the record depends on: also with other Python files beside the source, which may be imported."""
+    """Changes with whatever the record depends on, but for what the program imports from elsewhere: see `_as_imported`."""
     parts = job.model_dump(mode="json", include={"input", "sizes"}) | {
         "port": job.conversion.method == "port",
         "seed": job.correctness.seed,

@@ -1,5 +1,6 @@
 """PyTorch modules recorded; each test runs the real PyTorch and torchax."""
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -244,6 +245,25 @@ def test_integers_and_double_precision_are_narrowed_and_partly_nan_is_noted(tmp_
     assert any("NaN or infinite in 5" in note or "NaN or infinite in 4" in note for note in found.notes)
     assert goldens["check/0/out64/0"].dtype == np.float64
     assert int(goldens["check/0/out/1"]) == 10
+
+
+def test_a_module_of_a_package_whose_inputs_no_seed_changes(tmp_path: Path) -> None:
+    package = tmp_path / "brought" / "nets"
+    package.mkdir(parents=True)
+    for folder in (package, package.parent):
+        (folder / "__init__.py").touch()
+    (package.parent / "scaling.py").write_text("def scaled(x, by):\n    return x * by\n")
+    text = one("scaled(x, others[0])", "[torch.randn(64, 32), torch.ones(32).expand(64, 32)]")
+    text = "from ..scaling import scaled\n" + text.replace(
+        "def get_inputs():", "def get_inputs():\n    torch.manual_seed(3)"
+    )
+    found, goldens = captured(package, text, trials=3)
+    assert found.imported["../scaling.py"] == hashlib.sha256((package.parent / "scaling.py").read_bytes()).hexdigest()
+    assert not any("site-packages" in file or "hawkeye_mcp" in file for file in found.imported)
+    for name in ("x", "input_1"):  # one set recorded three times would let pass whatever returns its results
+        first, second, third = (goldens[f"check/{trial}/in/{name}"] for trial in range(3))
+        assert not ((first == second) | (second == third)).any()
+    np.testing.assert_array_equal(goldens["check/2/out/0"], third * goldens["check/2/in/x"])
 
 
 @pytest.mark.parametrize("convert", [True, False])

@@ -1,5 +1,6 @@
 """Records of programs: made once for what they depend on, whole or not at all."""
 
+import hashlib
 import os
 import shutil
 from pathlib import Path
@@ -69,6 +70,28 @@ async def test_a_program_is_recorded_once_until_something_that_counts_changes(
     (tmp_path / "source" / "helper.py").write_text("SCALE = 2\n")
     await kept(job, state)
     assert len(runs) == 4
+
+
+@pytest.mark.anyio
+async def test_a_change_of_what_the_program_imports_counts_wherever_it_lies(
+    tmp_path: Path, job: Job, monkeypatch: pytest.MonkeyPatch
+):
+    layers, runs = tmp_path / "elsewhere" / "layers.py", []
+    layers.parent.mkdir()
+    layers.write_text("SCALE = 2\n")
+
+    async def capture(job, folder, progress):
+        runs.append(folder)
+        imported = {"../elsewhere/layers.py": hashlib.sha256(layers.read_bytes()).hexdigest()}
+        found = record(folder).model_copy(update={"imported": imported})
+        (folder / "capture.json").write_text(found.model_dump_json())
+        return found
+
+    monkeypatch.setattr(captures, "capture", capture)
+    for expected, text in ((1, "SCALE = 2\n"), (2, "SCALE = 3\n"), (2, "SCALE = 3\n")):
+        layers.write_text(text)
+        await kept(job, tmp_path / "state")
+        assert len(runs) == expected
 
 
 @pytest.mark.anyio

@@ -82,7 +82,7 @@ def record(request: Request, progress: source.Progress) -> Capture:
 
         captured = jax_source.capture(request, sha256, arrays, progress)
     arrays.save(Path(request.folder) / "goldens.npz")
-    return captured
+    return captured.model_copy(update={"imported": source.imported(Path(request.path))})
 
 
 def _end_with_parent() -> None:

@@ -95,7 +95,7 @@ def write(traced: Traced, names: Sequence[str]) -> Written:
     except NotEmittable as error:
         raise CaptureFailed(
             "not_convertible",
-            f"The traced program cannot be written down as plain jax.lax calls: {error}.",
+            f"The traced program cannot be written down as plain jax.lax calls: {str(error).rstrip(".")}.",
             "Write the source without it, or, for PyTorch, set conversion.method to `port` and write the JAX yourself.",
         ) from None
     return Written(emitted.text, emitted.constants)

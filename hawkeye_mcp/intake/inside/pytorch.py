@@ -133,6 +133,7 @@ def _perturb(call: Call, arguments: Sequence[Argument], choices: Mapping[str, dr
         after = draws.perturbed(before, choices[argument.name], argument.name, number)
         if after is not before:
             with torch.no_grad():
+                tensor.data = tensor.data.clone()  # an expanded one has one place in memory for several elements
                 tensor.copy_(torch.from_numpy(after.astype("float32")))
 
 

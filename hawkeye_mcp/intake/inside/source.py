@@ -3,8 +3,11 @@
 import ast
 import contextlib
 import errno
+import hashlib
+import os
 import random
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -13,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+import hawkeye_mcp
 from hawkeye_mcp.intake.capture import CaptureFailed
 
 _MESSAGE = 600
@@ -41,12 +45,34 @@ def load(path: Path, constants: Mapping[str, float], name: str) -> ModuleType:
     module = ModuleType(name)
     module.__file__ = str(path)
     sys.modules[name] = module  # dataclasses, for one, look their module up
-    folder = str(path.parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)  # as for a script: its neighbours can be imported
+    top = _top(path.parent)
+    module.__package__ = ".".join(
+        path.parent.relative_to(top).parts
+    )  # so that `from .layers import` finds its own package
+    for folder in (str(top), str(path.parent)):
+        if folder not in sys.path:
+            sys.path.insert(0, folder)  # as for a script: its neighbours can be imported
     with told(path, "It cannot be imported"):
         exec(compile(tree, str(path), "exec"), module.__dict__)
     return module
+
+
+def _top(folder: Path) -> Path:
+    """The folder that packages around a file are imported from."""
+    while (folder / "__init__.py").is_file():
+        folder = folder.parent
+    return folder
+
+
+def imported(path: Path) -> dict[str, str]:
+    """What of a person's own files beside the source was imported, as seen from its folder: SHA-256 of each."""
+    installed = [Path(hawkeye_mcp.__file__).parent, *map(Path, sysconfig.get_paths().values())]
+    files = {Path(file) for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))}
+    return {
+        os.path.relpath(file, path.parent): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(files)
+        if file != path and file.is_file() and not any(file.is_relative_to(folder) for folder in installed)
+    }
 
 
 def numbers(tree: ast.Module) -> dict[str, ast.expr]:
