@@ -6,6 +6,7 @@ from pydantic import BaseModel, Field
 
 from hawkeye_mcp.autotune.model import Autotuned, Looked
 from hawkeye_mcp.autotune.refusals import refusals
+from hawkeye_mcp.autotune.store import Busy, Unusable
 from hawkeye_mcp.jobs import Job
 from hawkeye_mcp.tools.reports import FAULT
 
@@ -17,7 +18,7 @@ class AutotuneReport(BaseModel):
 
     status: str = Field(
         description="better, indistinguishable, best_already, no_comparison, none_correct, none_timed, not_judged; or running, "
-        "cancelled, timeout, harness_error"
+        "busy (another search of the same file is at work), cancelled, timeout, harness_error"
     )
     message: str
     next_step: str
@@ -57,6 +58,9 @@ def of_job(job: Job[Any], unfinished: tuple[str, str, str], evaluations_left: in
                 f"The search ended before it had a result ({status}).",
                 "Call autotune again with the same arguments: it goes on from what was looked at, which is kept.",
             )
+        elif isinstance(job.fault, Busy | Unusable):  # of the folder: nothing of the judge's inside
+            status, message = "busy" if isinstance(job.fault, Busy) else status, str(job.fault)
+            next_step = "Then call autotune again with the same arguments."
         return AutotuneReport(
             status=status,
             message=message,

@@ -99,6 +99,27 @@ async def test_it_is_a_job_with_progress_that_can_be_cancelled_and_goes_on(tmp_p
     assert (found["status"], len(judge.profiled)) == ("better", 7)
 
 
+async def test_a_folder_that_cannot_be_had_is_no_fault_of_the_judge(tmp_path):
+    held = StandIn(hold_after=1)
+    async with (
+        connected(tmp_path, held, run=tmp_path / "run") as client,
+        connected(tmp_path, StandIn(), run=tmp_path / "run") as other,
+    ):
+        with anyio.fail_after(20):
+            await client.call_tool("autotune", asked(wait_s=0))
+            await held.holding.wait()
+            for caller in (client, other):
+                found = data(await caller.call_tool("autotune", asked(space={"A": [1, 4]})))
+                assert found["status"] == "busy"
+                assert found["message"].startswith("Another search is at work in")
+                assert "again" in found["next_step"]
+        (tmp_path / "run" / "autotune").rename(tmp_path / "searches")
+        (tmp_path / "run" / "autotune").write_text("in the way")
+        found = data(await other.call_tool("autotune", asked()))
+        assert found["status"] == "harness_error"
+        assert "autotune" in found["message"]
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
