@@ -94,7 +94,13 @@ def test_what_a_run_spent_is_what_its_transcript_says(folder):
     kept = runs.folder(folder, "w0", "none", 1)
     lines = [
         {"time": "2026-11-30T12:00:01+00:00", "kind": "edit", "path": "k.py"},
-        {"time": "2026-11-30T12:00:02+00:00", "kind": "model", "prompt_tokens": 70, "completion_tokens": 5, "cost_usd": 0.25},
+        {
+            "time": "2026-11-30T12:00:02+00:00",
+            "kind": "model",
+            "prompt_tokens": 70,
+            "completion_tokens": 5,
+            "cost_usd": 0.25,
+        },
     ]
     (kept / "transcript.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found, records = read(folder)
