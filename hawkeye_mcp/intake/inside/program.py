@@ -93,9 +93,10 @@ def write(traced: Traced, names: Sequence[str]) -> Written:
     try:
         emitted = emit(traced.closed, names)
     except NotEmittable as error:
+        why = str(error).rstrip(".")
         raise CaptureFailed(
             "not_convertible",
-            f"The traced program cannot be written down as plain jax.lax calls: {str(error).rstrip(".")}.",
+            f"The traced program cannot be written down as plain jax.lax calls: {why}.",
             "Write the source without it, or, for PyTorch, set conversion.method to `port` and write the JAX yourself.",
         ) from None
     return Written(emitted.text, emitted.constants)
