@@ -63,7 +63,7 @@ def add(
         "token_file": str(token_file.resolve()) if token_file else "",
         "timeout_s": timeout,
     }
-    host = _host({key: value for key, value in given.items() if value})
+    host = _host({key: value for key, value in given.items() if value not in (None, "")})
     try:
         new = registry.add(name, host)
     except registry.BadHost as error:

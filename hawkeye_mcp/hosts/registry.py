@@ -64,7 +64,9 @@ class Host(_Table):
     ssh: str = Field("", description="[USER@]HOST, or a name of ~/.ssh/config.")
     port: int = Field(DEFAULT_PORT, ge=1, le=65535, description="Of the server on an SSH target.")
     token: SecretStr | None = None
-    token_env: str = Field("", description="The environment variable that holds the token.")
+    token_env: str = Field(
+        "", pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$", description="The environment variable that holds the token."
+    )
     token_file: str = Field("", description="The file that holds the token.")
     timeout_s: float = Field(DEFAULT_TIMEOUT_S, gt=0, le=3600, description="Seconds until a first answer.")
     facts: Facts | None = None
@@ -192,6 +194,8 @@ def find(names: str) -> dict[str, Host]:
     for name in wanted:
         if name not in hosts:
             raise _unknown(name, hosts)
+    if not wanted and hosts:
+        raise UnknownHost(f"{names!r} names no host. Registered: {', '.join(hosts)}")
     if not wanted:
         raise UnknownHost("No host is registered: `hawkeye hosts add NAME --ssh USER@HOST` adds one")
     return {name: hosts[name] for name in wanted}
@@ -208,7 +212,7 @@ def address_of(url: str) -> str:
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise BadHost(f"{url!r} is no URL: {error}") from None
-    if parts.scheme not in _DEFAULT_PORTS or not host or not re.fullmatch(r"[a-z0-9._:-]+", host):
+    if parts.scheme not in _DEFAULT_PORTS or not host or port == 0 or not re.fullmatch(r"[a-z0-9._:-]+", host):
         raise BadHost(f"{url!r} is no URL of a server: http://HOST:PORT or https://HOST")
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise BadHost("a host's URL has no user, query or fragment; a token is given apart from it")

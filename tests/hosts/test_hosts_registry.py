@@ -105,6 +105,7 @@ def test_a_name_that_could_be_taken_for_something_else_is_refused(name):
         "ftp://a",
         "http://",
         "http://a:99999",
+        "http://a:0",
         "http://me:pw@a",
         "http://a/?t=1",
         "http://a/#x",
@@ -171,6 +172,8 @@ def test_an_unknown_host_is_told_with_the_nearest():
             find("tpu-l")
     with pytest.raises(UnknownHost, match="no host 'all'"):
         registry.find("tpu-1,all")
+    with pytest.raises(UnknownHost, match="' , ' names no host. Registered: tpu-1"):
+        registry.find(" , ")
 
 
 def test_a_linked_file_stays_a_link(config, tmp_path):
