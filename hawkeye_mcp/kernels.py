@@ -35,6 +35,6 @@ def read(file: Path) -> str:
             f"is larger than {LARGEST_BYTES} bytes, the most that a kernel file may have. Shorten it."
         )
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")  # a byte order mark is no part of the text, here as for Python
     except UnicodeDecodeError as error:
         raise UnreadableKernel(f"is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from None

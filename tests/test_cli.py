@@ -13,7 +13,7 @@ import pytest
 from small_workloads import write
 from typer.testing import CliRunner
 
-from hawkeye_mcp import __version__, cli, clients, content, taxonomy, workloads
+from hawkeye_mcp import __version__, cli, clients, content, kernels, taxonomy, workloads
 from hawkeye_mcp.judge import baseline
 from hawkeye_mcp.judge import evaluate as judging
 from hawkeye_mcp.judge.workers import WorkerTimeout
@@ -57,6 +57,11 @@ def test_wrong_usage_exits_2_before_anything_starts(command, changed, said, tmp_
     assert result.exit_code == 2
     assert said in result.stderr
     assert result.stdout == ""
+
+
+def test_a_byte_order_mark_is_no_part_of_a_kernel(tmp_path):
+    (tmp_path / "marked.py").write_bytes(b"\xef\xbb\xbfA = 1\r\n")
+    assert kernels.read(tmp_path / "marked.py") == "A = 1\r\n"
 
 
 @pytest.mark.parametrize(
