@@ -50,7 +50,7 @@ _GRAMMAR = (
     *(ast.Subscript, ast.Slice, ast.BinOp, ast.UnaryOp, ast.Compare, ast.operator, ast.UAdd, ast.USub, ast.Invert),
     *(ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE),
 )
-_ELSEWHERE = "A JAX file named as `baseline` may use whatever it likes."
+_ELSEWHERE = "A JAX file named as `baseline` may use whatever it likes"
 
 
 def problems(formula: str, names: frozenset[str]) -> list[str]:

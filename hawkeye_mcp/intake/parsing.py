@@ -25,5 +25,5 @@ def parse(text: str, mode: Literal["exec", "eval"] = "exec") -> ast.AST:
         where = f" (line {error.lineno})" if error.lineno and mode == "exec" else ""
         raise NotPython(f"{error.msg}{where}") from None
     except (ValueError, RecursionError, MemoryError) as error:
-        raise NotPython(str(error) or "it is nested too deeply") from None
+        raise NotPython(str(error).rstrip(".") or "it is nested too deeply") from None
     return tree
