@@ -23,7 +23,7 @@ def parse(text: str, mode: Literal["exec", "eval"] = "exec") -> ast.AST:
             pass
     except SyntaxError as error:
         where = f" (line {error.lineno})" if error.lineno and mode == "exec" else ""
-        raise NotPython(f"{error.msg}{where}") from None
+        raise NotPython(f"{error.msg.rstrip('.')}{where}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise NotPython(str(error).rstrip(".") or "it is nested too deeply") from None
     return tree
