@@ -227,11 +227,7 @@ def approve(
 
 
 def _text(data: bytes) -> str:
-    """Text for a terminal, without what could hide a part of it."""
-    text = data.decode("utf-8", errors="replace")
-    return "".join(
-        letter if letter.isprintable() or letter in "\n\t" else "\N{REPLACEMENT CHARACTER}" for letter in text
-    )
+    return running.visible(data.decode("utf-8", errors="replace"))
 
 
 def _approve(folder: Path, shown: dict[str, bytes]) -> None:

@@ -8,6 +8,8 @@ import typer
 from hawkeye_mcp.commands import options, running
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hawkeye_mcp.intake.references.model import Facts, Value
 
 EXIT_NO_KERNEL = 3
@@ -42,7 +44,7 @@ def references(
         running.print_json([one.model_dump(mode="json") for one in found])
     else:
         for one in found:
-            _show(one)
+            typer.echo(running.visible("\n".join(_lines(one))))
     without = [one.path for one in found if not one.kernels]
     for path in without:
         typer.echo(f"{path}: no kernel found. Name the file that defines it.", err=True)
@@ -50,27 +52,28 @@ def references(
         raise typer.Exit(EXIT_NO_KERNEL)
 
 
-def _show(found: "Facts") -> None:
-    typer.echo(f"{found.path}: {', '.join(found.languages) or 'no kernel'}, {found.lines} lines")
+def _lines(found: "Facts") -> "Iterator[str]":
+    yield f"{found.path}: {', '.join(found.languages) or 'no kernel'}, {found.lines} lines"
     for kernel in found.kernels:
-        typer.echo(f"  kernel, lines {kernel.line}-{kernel.end_line}: {_short(kernel.signature)}")
+        yield f"  kernel, lines {kernel.line}-{kernel.end_line}: {_short(kernel.signature)}"
     for launch in found.launches:
         grid = _dims(launch.grid) if launch.grid else launch.grid_text or "not given"
         block = f", block {_dims(launch.block) if launch.block else launch.block_text}" if launch.block_text else ""
-        typer.echo(f"  launch, line {launch.line}: {launch.kernel}, grid {grid}{block}")
+        shared = f", dynamic shared memory {_dims([launch.shared_bytes])} bytes" if launch.shared_bytes else ""
+        yield f"  launch, line {launch.line}: {launch.kernel}, grid {grid}{block}{shared}"
     for array in found.memory:
         size = "size not known" if array.bytes is None else f"{array.bytes:,} bytes"
         name = " ".join(part for part in (array.type, array.name) if part)
-        typer.echo(f"  {array.kind} memory, line {array.line}: {name}[{_dims(array.dims)}], {size}")
+        yield f"  {array.kind} memory, line {array.line}: {name}[{_dims(array.dims)}], {size}"
     for use in found.matrix_unit:
-        typer.echo(f"  matrix unit, line {use.line}: {use.instruction} {use.shape or '(shape not in the text)'}")
+        yield f"  matrix unit, line {use.line}: {use.instruction} {use.shape or '(shape not in the text)'}"
     for mechanism in found.mechanisms:
         lines = ", ".join(str(place.line) for place in mechanism.places)
         more = ", ..." if mechanism.count > len(mechanism.places) else ""
-        typer.echo(f"  {mechanism.name}, line {lines}{more}: on a TPU {mechanism.tpu_counterpart or 'none'}.")
-        typer.echo(f"    {mechanism.on_tpu}")
+        yield f"  {mechanism.name}, line {lines}{more}: on a TPU {mechanism.tpu_counterpart or 'none'}."
+        yield f"    {mechanism.on_tpu}"
     for note in found.notes:
-        typer.echo(f"  {note}")
+        yield f"  {note}"
 
 
 def _dims(dims: "list[Value]") -> str:

@@ -74,6 +74,13 @@ async def _until_signal(
     return ended[0]
 
 
+def visible(text: str) -> str:
+    """Text of a file for a terminal, without what could hide a part of it."""
+    return "".join(
+        letter if letter.isprintable() or letter in "\n\t" else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )
+
+
 def exit_code(status: str) -> int:
     return {"correct": 0, "profiled": 0, "harness_error": EXIT_HARNESS}.get(status, EXIT_OTHER_VERDICT)
 

@@ -33,6 +33,14 @@ def test_facts_for_people():
     assert "block_synchronisation, line 14, 17, 20, 25, 28: on a TPU none." in text
 
 
+def test_shared_memory_of_a_launch_is_told_and_no_text_of_a_file_acts_on_the_terminal(tmp_path):
+    (tmp_path / "k.cu").write_text("__global__ void k(int \x1b[8m a) {}\nint main() { k<<<1, 64, 48 * 1024>>>(0); }\n")
+    text = hawkeye(tmp_path / "k.cu").stdout
+    assert "grid 1, block 64, dynamic shared memory 48 * 1024 = 49152 bytes" in text
+    assert "\x1b" not in text
+    assert "int \N{REPLACEMENT CHARACTER}[8m a" in text
+
+
 def test_a_file_without_a_kernel_ends_with_3(tmp_path):
     (tmp_path / "plain.cu").write_text("int x;")
     found = hawkeye(SOFTMAX, tmp_path / "plain.cu", "--json")
