@@ -103,6 +103,8 @@ class FakeJudge:
         workload: Workload,
         tpu: str,
         *,
+        counters: bool = True,
+        goes_on: Any = None,
         progress: Callable[[str], None] = lambda stage: None,
     ) -> Profile:
         said = await self._act(source, progress)

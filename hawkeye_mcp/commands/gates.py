@@ -132,7 +132,7 @@ def _subject(job: Path, port: str | None) -> "tuple[Job, str]":
     from hawkeye_mcp.intake import report, rules, show
 
     try:
-        declared = rules.load(job)
+        declared = rules.load(job) if port is None else rules.load_program(job)
     except report.InvalidJob as error:
         typer.echo(show.report(error.report), err=True)
         raise typer.Exit(error.report.exit_code) from None

@@ -38,6 +38,18 @@ def load(path: Path) -> Job:
     return job
 
 
+def load_program(path: Path) -> Job:
+    """As `load`, where of all files only the program's own has to be there: its port may be written later.
+
+    Raises:
+        InvalidJob.
+    """
+    report, job = read(path)
+    if job is None or any(missing.field == "input.path" for missing in report.missing_paths):
+        raise InvalidJob(report)
+    return job
+
+
 def read(path: Path) -> tuple[Report, Job | None]:
     """The report on a job file, and the job, its paths absolute, unless it has errors; files may be missing."""
     try:

@@ -31,7 +31,7 @@ async def declared(settings: Settings) -> job_file.Job:
     assert settings.job is not None
     path = settings.job
     try:
-        return await run_sync(rules.load, path)
+        return await run_sync(rules.load_program, path)
     except report.InvalidJob as error:
         raise ToolError(f"The server's job file is not valid: {error} Tell the operator of this server.") from None
 

@@ -49,6 +49,22 @@ def found(monkeypatch: pytest.MonkeyPatch, module, name: str, outcome) -> None:
     monkeypatch.setattr(module, name, gate)
 
 
+def test_a_port_is_verified_before_the_jobs_own_is_written(monkeypatch, job, tmp_path):
+    declared = json.loads(Path(job).read_text()) | {
+        "input": {"type": "pytorch", "path": "module.py"}, "needs_jax_conversion": True,
+        "conversion": {"method": "port", "port": "later.py"},
+    }  # fmt: skip
+    (tmp_path / "module.py").write_text("class Model:\n    pass\n\ndef get_inputs():\n    return []\n")
+    Path(job).write_text(json.dumps(declared))
+    verified = Verified(status="agrees", message="M.", next_step="N.", outputs=[], problems=[], **SIMILAR)
+    found(monkeypatch, port_gates, "verified", verified)
+    assert run("verify-port", job, "--port", str(tmp_path / "port.py")).exit_code == 0
+    told = run("verify-port", job)
+    assert (told.exit_code, "later.py" in told.stderr) == (2, True)
+    (tmp_path / "module.py").unlink()
+    assert run("verify-port", job, "--port", str(tmp_path / "port.py")).exit_code == 2
+
+
 @pytest.mark.parametrize(("status", "code"), [("agrees", 0), ("differs", 1), ("failed", 1), ("refused", 1)])
 def test_verify_port_says_what_was_found_and_exits_by_it(monkeypatch, job, status, code):
     output = OutputAgreement(

@@ -14,6 +14,9 @@ import job_files
 import numpy as np
 import pytest
 from job_files import JOBS, changed
+from mcp import Client, StdioServerParameters
+from raw_server import FAKE
+from serving import data, text
 from typer.testing import CliRunner
 
 from hawkeye_mcp import pool, workloads
@@ -22,6 +25,7 @@ from hawkeye_mcp.intake import gate, importing, rules
 from hawkeye_mcp.intake.beside import beside
 from hawkeye_mcp.intake.capture import Capture, CaptureFailed
 from hawkeye_mcp.intake.imported import GateFailed, Imported
+from hawkeye_mcp.runs import store
 
 SOURCE = """
 import jax
@@ -175,6 +179,64 @@ def test_a_kernel_is_judged_against_it(made: tuple[Path, dict[str, Any]], tmp_pa
     said = json.loads(done.stdout)
     assert said["status"] == "correct", done.output
     assert said["timing"]["source"] == "predicted"
+
+
+PORT = """
+import jax
+import jax.numpy as jnp
+
+def workload(x, ids, scale):
+    picked = x[ids].astype(jnp.float32)
+    table = jnp.linspace(0.5, 1.5, 64, dtype=jnp.float32) ** 2
+    normed = picked / jnp.sqrt(jnp.mean(picked * picked, axis=-1, keepdims=True) + 1e-5)
+    return (normed * jnp.tile(table, picked.shape[1] // 64)).astype(x.dtype) * scale
+"""
+CANDIDATE = "# fake: speedup 2\nROWS = 32\n"
+
+
+@pytest.mark.anyio
+async def test_an_agent_works_on_it_with_every_tool_of_one_server(
+    made: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    """Job, run and workload at once, over stdio: the judge is a stand-in, the port's gate is real."""
+    folder, _ = made
+    declared = json.loads((folder / "job.json").read_text()) | {"budget": {"evaluations": 2, "autotune_points": 3}}
+    (folder / "job.json").write_text(json.dumps(declared))
+    run = store.create(tmp_path / "run", workloads.find(f"{folder}/"), "v5e")
+    (tmp_path / "workspace").mkdir()
+    program, *options = [
+        *FAKE, "--job", str(folder / "job.json"), "--run", run.folder, "--workspace", str(tmp_path / "workspace"),
+        "--state", str(tmp_path / "state"),
+    ]  # fmt: skip
+    with anyio.fail_after(180):
+        async with Client(StdioServerParameters(command=program, args=options)) as client:
+
+            async def call(tool: str, **given: str) -> dict[str, Any]:
+                found = data(await client.call_tool(tool, given))
+                while found["status"] == "running" if "status" in found else False:
+                    found = data(await client.call_tool("job", {"job_id": found["job_id"]}))
+                return found
+
+            assert {"verify_port", "reference_facts", "ideas", "run_state", "autotune"} <= {
+                tool.name for tool in (await client.list_tools()).tools
+            }
+            assert "def workload(x, ids, scale, constant)" in text(await client.call_tool("read_workload", {}))
+            port = await call("verify_port", source=PORT)
+            assert (port["status"], port["workload"]) == ("agrees", "picked_norm"), port
+            said = {"claim": "Rows of 64", "evidence": "none", "kind": "STRUCTURAL", "falsifiable_as": "no faster"}
+            await call("ideas", action="propose", **said)
+            await call("ideas", action="adopt", idea="idea-1")
+            judged = await call("evaluate_kernel", source=CANDIDATE)
+            assert (judged["status"], judged["workload"], judged["evaluations_left"]) == ("correct", "picked_norm", 1)
+            await call("ideas", action="confirm", idea="idea-1", evaluation_id=judged["evaluation_id"])
+            tuned = await call("autotune", source=CANDIDATE, space='{"ROWS": [16, 32, 64, 128]}', strategy="grid")
+            assert (tuned["stopped_by"], tuned["counts"]) == ("budget", {"predicted": 3})
+            state = await call("run_state")
+            again = await call("evaluate_kernel", source="# fake: incorrect")
+            spent = await call("evaluate_kernel", source="# fake: incorrect, and another")
+    assert (state["workload"], state["by_idea_status"]) == ("picked_norm", {"confirmed": 1})
+    assert state["best_predicted"]["evaluation_id"] == judged["evaluation_id"]
+    assert (state["evaluations"], again["status"], spent["status"]) == (1, "incorrect", "budget_spent")
 
 
 def test_a_module_that_does_not_run_at_full_size_is_not_imported_to_be_compared_with(
