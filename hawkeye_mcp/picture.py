@@ -98,7 +98,7 @@ def _title(name: str, profile: Profile) -> str:
         told = f"{least}{us(profile.predicted_us)} us{known}, predicted, not measured"
     if profile.measured and profile.measured.candidate_us is not None:
         told = f"{us(profile.measured.candidate_us)} us measured; what follows is predicted"
-    return _ascii(f"{_cut(name or profile.workload, 30)}{'' if name else f' on {profile.tpu}'}: {told}")
+    return _ascii(f"{cut(name or profile.workload, 30)}{'' if name else f' on {profile.tpu}'}: {told}")
 
 
 def _subtitle(profile: Profile) -> str:
@@ -230,7 +230,7 @@ def _cycles(axes: "Axes", profile: Profile) -> str:
             hatch=hatch * seen[prefix],  # denser for the next of the same kind
             edgecolor="white",
             linewidth=1,
-            label=f"{100 * cycles / total:.1f} %  {_cut(name, 44)}",
+            label=f"{100 * cycles / total:.1f} %  {cut(name, 44)}",
         )
         start += cycles / total
     axes.set(xlim=(0, 1), ylim=(-0.4, 0.4))
@@ -258,8 +258,8 @@ def _slots(axes: "Axes", profile: Profile) -> str:
     busiest = sorted(kernel.slots, key=lambda slot: -slot.occupancy)[:_MOST_SLOTS]
     shown = [slot for slot in kernel.slots if slot in busiest and slot.occupancy > 0][::-1]
     idle = [slot.name for slot in kernel.slots if not slot.occupancy]
-    of = f" of {_cut(kernel.name, 16)}" if len(profile.kernels) > 1 else ""
-    where = _cut(kernel.hot_loop or "the hot loop", 48 - len(of))
+    of = f" of {cut(kernel.name, 16)}" if len(profile.kernels) > 1 else ""
+    where = cut(kernel.hot_loop or "the hot loop", 48 - len(of))
     axes.set_title(_ascii(f"Slots in {where}{of}"), size=_SMALL, loc="left", weight="bold", x=-0.66, y=1.02)
     places = range(len(shown))
     axes.barh(places, [1] * len(shown), color="#EEEEEE", height=0.72)
@@ -289,7 +289,7 @@ def _si(value: float) -> str:
     return f"{value:.3g} "
 
 
-def _cut(text: str, longest: int) -> str:
+def cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 3] + "..."
 
 

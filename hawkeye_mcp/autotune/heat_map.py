@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from hawkeye_mcp.autotune.model import Autotuned, Looked
 from hawkeye_mcp.autotune.ranking import shown
 from hawkeye_mcp.display import us
-from hawkeye_mcp.picture import drawn
+from hawkeye_mcp.picture import cut, drawn
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +23,7 @@ _CELL_IN, _LEFT_IN, _ABOVE_IN, _BELOW_IN, _RIGHT_IN, _LEAST_WIDE_IN = (1.15, 0.5
 _MAP = "YlGnBu"  # ordered by lightness, which the colour-blind see too
 _DARK = 0.55  # of the colour scale: from there on black is hard to read
 _SMALL, _PLAIN, _LARGE = 9, 11, 14  # points
+_SMALL_LETTER_IN, _BOLD_LETTER_IN = 0.085, 0.105  # inches, of capitals: at size small, and bold at size plain
 _WINNER, _FAINT, _INK = "#D55E00", "#666666", "#000000"
 _FRAME = "#BBBBBB"
 _OWN: dict[str, Any] = {"edgecolor": "#CC79A7", "linewidth": 2, "linestyle": "--"}  # seen on every colour of the map
@@ -75,6 +76,14 @@ def _cell(found: Autotuned, there: Sequence[Looked]) -> Cell:
     return Cell("refused" if all(each.refused for each in there) else "failed", None)
 
 
+def around(values: Sequence[int], best: int | None) -> list[int]:
+    """The values in order, or as many neighbours of the best one as a picture holds."""
+    ordered = sorted(values)
+    first = ordered.index(best) - _MOST_VALUES // 2 if best in ordered else 0
+    first = max(0, min(first, len(ordered) - _MOST_VALUES))
+    return ordered[first : first + _MOST_VALUES]
+
+
 def _time(found: Autotuned, each: Looked) -> float | None:
     return each.measured_us if found.ranked_by == "measured" else each.predicted_us
 
@@ -88,8 +97,12 @@ def _figure(found: Autotuned) -> "Figure":
     from matplotlib.figure import Figure
 
     down, across = axes_of(found)
-    rows = sorted(found.parameters[down])[:_MOST_VALUES]
-    columns: list[int | None] = list(sorted(found.parameters[across])[:_MOST_VALUES]) if across else [None]
+    best = found.best or next((each for each in found.looked_at if each.timed), None)
+    winner = (best.parameters[down], best.parameters[across] if across else None) if best else None
+    rows = around(found.parameters[down], winner[0] if winner else None)
+    columns: list[int | None] = (
+        list(around(found.parameters[across], winner[1] if winner else None)) if across else [None]
+    )
     width = max(_LEAST_WIDE_IN, _LEFT_IN + _CELL_IN[0] * len(columns) + _RIGHT_IN)
     height = _ABOVE_IN + _CELL_IN[1] * len(rows) + _BELOW_IN
     made = Figure(figsize=(width, height), dpi=_DPI)
@@ -98,9 +111,8 @@ def _figure(found: Autotuned) -> "Figure":
     axes.set(xlim=(0, width), ylim=(height, 0))
     axes.axis("off")
     _head(axes, found, down, across)
-    best = found.best or next((each for each in found.looked_at if each.timed), None)
-    winner = (best.parameters[down], best.parameters[across] if across else None) if best else None
-    known = cells(found, down, across)
+    places = {(value, other) for value in rows for other in columns}
+    known = {place: cell for place, cell in cells(found, down, across).items() if place in places}
     times = [cell.us for cell in known.values() if cell.kind == "timed" and cell.us]
     for row, value in enumerate(rows):
         for column, other in enumerate(columns):
@@ -118,7 +130,10 @@ def _head(axes: "Axes", found: Autotuned, down: str, across: str | None) -> None
     rest = [name for name, values in found.parameters.items() if name not in (down, across) and len(values) > 1]
     told = f"us, {found.ranked_by}{', not measured' if found.ranked_by == 'predicted' else ''}"
     told += f"; each cell is the best over {', '.join(rest)}" if rest else ""
-    axes.text(0.15, 0.62, told, size=_SMALL, color=_FAINT)
+    for name in filter(None, (down, across)):
+        if (number := len(found.parameters[name])) > _MOST_VALUES:
+            told += f"; {_MOST_VALUES} of {number} values of {name}"
+    axes.text(0.15, 0.62, cut(told, int((axes.get_xlim()[1] - 0.3) / _SMALL_LETTER_IN)), size=_SMALL, color=_FAINT)
 
 
 def _draw(axes: "Axes", place: tuple[float, float], cell: Cell, times: Sequence[float], winner: bool) -> None:
@@ -165,7 +180,7 @@ def _labels(axes: "Axes", down: str, across: str | None, rows: Sequence[int], co
             _LEFT_IN - 0.1, _ABOVE_IN + _CELL_IN[1] * (row + 0.5), str(value), size=_PLAIN, ha="right", va="center"
         )
     axes.text(
-        0.3, _ABOVE_IN + _CELL_IN[1] * len(rows) / 2, down, size=_PLAIN, rotation=90, ha="center", va="center",
+        0.3, _ABOVE_IN + _CELL_IN[1] * len(rows) / 2, cut(down, int((0.4 + _CELL_IN[1] * len(rows)) / _BOLD_LETTER_IN)), size=_PLAIN, rotation=90, ha="center", va="center",
         weight="bold",
     )  # fmt: skip
     if across is None:
@@ -197,6 +212,8 @@ def _legend(axes: "Axes", found: Autotuned, kinds: set[Kind], gaps: bool, height
     for place, (text, style) in enumerate(marks):
         top = height - 1.25 + 0.2 * place
         axes.add_patch(Rectangle((0.15, top), 0.34, 0.15, facecolor="white", **style))
-        axes.text(0.6, top + 0.08, text, size=_SMALL, va="center")
+        axes.text(
+            0.6, top + 0.08, cut(text, int((axes.get_xlim()[1] - 0.75) / _SMALL_LETTER_IN)), size=_SMALL, va="center"
+        )
         if text == _WORDS["estimated"]:
             axes.text(0.32, top + 0.08, "~", size=_SMALL, ha="center", va="center", color=_FAINT, zorder=5)

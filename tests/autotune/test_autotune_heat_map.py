@@ -6,7 +6,7 @@ import pytest
 from stand_in import SOURCE, StandIn, estimate_us, time_us
 from test_autotune_search import run
 
-from hawkeye_mcp.autotune.heat_map import Cell, axes_of, cells, png
+from hawkeye_mcp.autotune.heat_map import Cell, around, axes_of, cells, png
 
 pytestmark = pytest.mark.anyio
 THREE = SOURCE.replace("\n\n", "\nC = 5\n\n", 1)
@@ -34,6 +34,12 @@ async def test_estimates_and_faults_are_told_apart_from_times(tmp_path):
     assert left
     assert all(known[place].us == estimate_us(*place) for place in left)
     assert found.counts["estimated"] == len(left)
+
+
+@pytest.mark.parametrize(("best", "first", "last"), [(None, 1, 24), (1, 1, 24), (13, 1, 24), (20, 8, 31), (40, 17, 40)])
+def test_of_many_values_the_best_and_its_neighbours_are_drawn(best, first, last):
+    assert around([*range(40, 20, -1), *range(1, 21)], best) == list(range(first, last + 1))
+    assert around([8, 4], best) == [4, 8]
 
 
 @pytest.mark.parametrize(
