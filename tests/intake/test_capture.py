@@ -213,6 +213,12 @@ def test_sizes_that_do_not_fit_the_source(full: dict[str, Any], told: str, tmp_p
         ("source_fails", "def workload(x): return x if x.sum() > 0 else -x", "TracerBoolConversionError"),
         ("source_fails", "def workload(x): return ()", "returns no array"),
         ("not_convertible", "import jax\ndef workload(x): return jax.pure_callback(abs, x, x)", "pure_callback"),
+        (
+            "not_convertible",
+            "from jax.experimental import pallas as pl\ndef copy(x, y): y[...] = x[...]\n"
+            "def workload(x): return pl.pallas_call(copy, out_shape=x)(x)",
+            "'pallas_call'",
+        ),
     ],
 )
 def test_functions_that_cannot_be_recorded(kind: str, text: str, told: str, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from hawkeye_mcp.intake.capture import Capture, CaptureFailed, SizeCapture
 from hawkeye_mcp.intake.inside import draws, source
 from hawkeye_mcp.intake.inside.naming import identifiers
-from hawkeye_mcp.intake.inside.program import Traced, narrow_floats, trace
+from hawkeye_mcp.intake.inside.program import Traced, narrow_floats, trace, write
 from hawkeye_mcp.intake.inside.record import Array, Record, is_float, narrowed, narrowed_name, wide
 from hawkeye_mcp.intake.inside.request import Request
 from hawkeye_mcp.intake.inside.sizes import Argument, Found, captured, same_arguments, same_at_every_seed, unused
@@ -58,6 +58,7 @@ def capture(request: Request, sha256: str, record: Record, progress: source.Prog
     choices = _choices(calls, arguments)
     notes += draws.notes(choices)
     traced = _traced(calls[0], arguments, path)
+    write(traced, [argument.name for argument in arguments])  # what has no spelling, such as a kernel, may not run here
     trials = [
         _trial(call, traced, arguments, choices, n, path, notes) for n, call in enumerate(calls[: request.trials])
     ]
