@@ -263,6 +263,13 @@ RULES = (
         warning=True,
     ),
     Rule(
+        "correctness.trials",
+        lambda job: job("conversion.method") == "port" and _is("pytorch", job) and job("correctness.trials") == 1,
+        "By one set of results, a port that has them written down in it is as good as one that computes them.",
+        "Set correctness.trials to 2 or more; 3 is usual.",
+        warning=True,
+    ),
+    Rule(
         "correctness",
         lambda job: (
             job("conversion.method") in ("torchax", "none")

@@ -175,6 +175,10 @@ WARNINGS = {
         "cuda", {"correctness.rtol": 0.51}, "correctness.rtol", "wrong results pass", "0.01 is usual",
         {"correctness.rtol": 0.5},
     ),
+    "one set of results": Case(
+        "pytorch", {"conversion": {"method": "port", "port": "port.py"}, "correctness.trials": 1}, "correctness.trials",
+        "written down", "3 is usual", {"correctness.trials": 3},
+    ),
     "tolerances without a port": Case(
         "pytorch", {"correctness.atol": 0.001}, "correctness", "gate for ports", "Remove", {"correctness": REMOVED}
     ),
