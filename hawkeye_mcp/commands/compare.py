@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hawkeye_mcp.intake.job import Job
     from hawkeye_mcp.intake.original import Beside
     from hawkeye_mcp.profile import Profile
+    from hawkeye_mcp.workloads import Workload
 
 Progress = Callable[[str], None]
 
@@ -55,7 +56,7 @@ def compare(
 
     Exit code: 0 they agree, 1 they do not, 2 wrong usage, 3 the harness failed.
     """
-    from hawkeye_mcp import state
+    from hawkeye_mcp import state, workloads
     from hawkeye_mcp.intake import original
     from hawkeye_mcp.intake.capture import CaptureFailed
 
@@ -66,10 +67,12 @@ def compare(
     else:
         raise typer.BadParameter("give the module's file or its job file, one of the two.", param_hint="--torch")
 
+    imported = workloads.find(workload) if workload else None
+
     async def judge(progress: Progress) -> "Beside":
         async with AsyncExitStack() as stack:
-            profile = partial(_profiled, stack, kernel, workload, tpu, progress) if workload else None
-            return await original.beside(kernel, subject, tpu, state.folder(), progress, profile)
+            profile = partial(_profiled, stack, kernel, imported, tpu, progress) if imported else None
+            return await original.beside(kernel, subject, tpu, state.folder(), progress, profile, imported)
 
     try:
         found = running.judged(judge, passed_on=(CaptureFailed,))
@@ -93,9 +96,10 @@ def _job(path: Path) -> "Job":
     return found
 
 
-async def _profiled(stack: AsyncExitStack, kernel: str, workload: str, tpu: str, progress: Progress) -> "Profile":
+async def _profiled(
+    stack: AsyncExitStack, kernel: str, workload: "Workload", tpu: str, progress: Progress
+) -> "Profile":
     from hawkeye_mcp.judge.evaluate import open_judge
-    from hawkeye_mcp.workloads import find
 
     judge = await stack.enter_async_context(open_judge(warm=tpu))
-    return await judge.profile(kernel, find(workload), tpu, counters=False, progress=progress)
+    return await judge.profile(kernel, workload, tpu, counters=False, progress=progress)

@@ -11,7 +11,7 @@ from hawkeye_mcp.candidate import isolation
 from hawkeye_mcp.chips import CHIPS
 from hawkeye_mcp.intake import capture as capturing
 from hawkeye_mcp.intake import values
-from hawkeye_mcp.intake.capture import Capture, CaptureFailed
+from hawkeye_mcp.intake.capture import Capture, CaptureFailed, SizeCapture
 from hawkeye_mcp.intake.captures import captured
 from hawkeye_mcp.intake.job import Conversion, Input, Job
 from hawkeye_mcp.intake.port_gates import open_gates
@@ -20,9 +20,11 @@ from hawkeye_mcp.judge import tracing
 from hawkeye_mcp.judge.verdict import Verdict
 from hawkeye_mcp.judge.workers import WorkerDied, WorkerTimeout
 from hawkeye_mcp.profile import Profile
+from hawkeye_mcp.workloads import Workload
 
 _RUN_S = 300.0
 Progress = Callable[[str], None]
+Shaped = tuple[tuple[int, ...], str]
 _CHECK = "recorded"
 _NOT_TIMED = "not timed: the time of a kernel that is wrong says nothing"
 
@@ -80,10 +82,11 @@ async def beside(
     state: Path,
     progress: Progress,
     profile: Callable[[], Awaitable[Profile]] | None = None,
+    workload: Workload | None = None,
 ) -> Beside:
     """Run the module of a job and a kernel on the same arguments, and tell how long each takes.
 
-    profile: looks into the kernel for the workload that was imported from the module; without it the kernel has no time.
+    profile: looks into the kernel for `workload`, which was imported from the module; without it the kernel has no time.
 
     Raises:
         CaptureFailed: the module cannot be run. SandboxFailed, WorkerError, WorkerUnavailable.
@@ -101,7 +104,10 @@ async def beside(
         found.ratio_note = _NOT_TIMED
         return found
     found.original = await _original(job, progress)
-    found.kernel = await _kernel(profile)
+    if workload and workload.shapes(workload.inputs, "full") != (full := _shapes(capture.sizes["full"], folder)):
+        found.kernel = Side(note=_other_sizes(workload, full))
+    else:
+        found.kernel = await _kernel(profile)
     found.ratio, found.ratio_note = _ratio(found.original, found.kernel)
     found.message = (
         f"The kernel agrees with PyTorch: {len(found.outputs)} output(s), {found.trials} set(s) of arguments, "
@@ -127,8 +133,7 @@ async def _agreement(
 ) -> list[str]:
     """What is wrong with the kernel's results, in words; fills in the status and the outputs."""
     of = capture.sizes["check"]
-    shapes = [(array.shape, array.dtype) for array in of.arrays]
-    shapes += [(shape, of.constant_dtypes[name]) for name, shape in _own_shapes(capture, folder).items()]
+    shapes = _shapes(of, folder)
     chip = CHIPS[tpu]
     async with open_gates() as gates:
         progress("trace the kernel")
@@ -157,10 +162,11 @@ async def _agreement(
     return problems
 
 
-def _own_shapes(capture: Capture, folder: Path) -> dict[str, tuple[int, ...]]:
-    """Of the arrays that the program closes over, which an imported workload takes last."""
+def _shapes(of: SizeCapture, folder: Path) -> list[Shaped]:
+    """Of the arguments, and of the arrays that the program closes over, which an imported workload takes last."""
     with np.load(folder / "goldens.npz", allow_pickle=False) as arrays:
-        return {name: arrays[key].shape for name, key in capture.sizes["check"].constants.items()}
+        own = [(arrays[key].shape, of.constant_dtypes[name]) for name, key in of.constants.items()]
+    return [(array.shape, array.dtype) for array in of.arrays] + own
 
 
 async def _original(job: Job, progress: Progress) -> Side:
@@ -191,6 +197,21 @@ async def _kernel(profile: Callable[[], Awaitable[Profile]] | None) -> Side:
         on=f"TPU {found.tpu}, {versions}" if timing.source == "predicted" else f"TPU {found.tpu}",
         note="only a lower bound" if timing.lower_bound else "",
     )  # fmt: skip
+
+
+def _other_sizes(workload: Workload, full: list[Shaped]) -> str:
+    """Two times of different sizes would stand side by side."""
+    named = "; ".join(
+        f"{array.name} is {dtype}{list(shape)}, the module's {other[1]}{list(other[0])}"
+        for array, (shape, dtype), other in zip(
+            workload.inputs, workload.shapes(workload.inputs, "full"), full, strict=False
+        )
+        if (shape, dtype) != other
+    )
+    return (
+        f"unknown: {workload.name} takes other arrays at full size than the module ({named or 'another number of them'}); "
+        "give --job the job file that it was imported from"
+    )
 
 
 def _ratio(original: Side, kernel: Side) -> tuple[float | None, str]:

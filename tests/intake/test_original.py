@@ -23,13 +23,12 @@ def compared(tmp_path_factory):
     declared["correctness"] = {"trials": 1}
     (folder / "job.json").write_text(json.dumps(declared))
 
-    def run(kernel: str) -> tuple[int, dict]:
+    def run(kernel: str, *more: str) -> tuple[int, dict]:
         (folder / "kernel.py").write_text(kernel)
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr("hawkeye_mcp.state.folder", lambda: folder / "state")
-            done = CliRunner().invoke(
-                app, ["compare", "--job", str(folder / "job.json"), "--kernel", str(folder / "kernel.py"), "--json"]
-            )
+            given = ["--job", str(folder / "job.json"), "--kernel", str(folder / "kernel.py"), "--json", *more]
+            done = CliRunner().invoke(app, ["compare", *given])
         return done.exit_code, json.loads(done.stdout)
 
     return run
@@ -44,6 +43,12 @@ def test_a_right_kernel_agrees_and_no_ratio_is_made_of_two_devices(compared):
     assert 0 < found["original"]["interval_us"][0] <= found["original"]["us"] <= found["original"]["interval_us"][1]
     assert (found["kernel"]["us"], found["kernel"]["source"], found["ratio"]) == (None, None, None)
     assert "--workload" in found["kernel"]["note"]
+
+
+def test_times_of_two_sizes_do_not_stand_side_by_side(compared):
+    code, found = compared(KERNEL, "--workload", "12p_RMSNorm")
+    assert (code, found["kernel"]["us"], found["ratio"]) == (0, None, None)
+    assert "x is bfloat16[8, 4096, 8192], the module's bfloat16[128, 1024]" in found["kernel"]["note"]
 
 
 @pytest.mark.parametrize(
