@@ -5,25 +5,19 @@ time are limited and which has no network where bubblewrap works. What it prints
 """
 
 import contextlib
-import json
-import os
 import re
 import shlex
-import signal
-import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-import anyio
-import anyio.abc
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hawkeye_mcp.candidate import isolation
+from hawkeye_mcp.intake import child
 from hawkeye_mcp.intake.inside.request import Request
 from hawkeye_mcp.intake.job import Job
 from hawkeye_mcp.judge.workers import memory_bytes
@@ -42,7 +36,6 @@ Kind = Literal[
 ]
 LARGEST_RECORD_BYTES = 256_000_000
 _LEAST_MEMORY_BYTES = 8 << 30  # of address space: PyTorch and JAX together map several GiB that they do not use
-_TAIL_BYTES = 4000
 
 
 class CaptureFailed(Exception):
@@ -73,6 +66,14 @@ Dtype = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", description="jax's na
 Length = Annotated[int, Field(ge=0)]
 
 
+class _Failed(_Record):
+    """What the process says where it finds a fault."""
+
+    kind: Kind
+    message: str
+    fix: str
+
+
 class Normal(_Record):
     """Each element independent of the others."""
 
@@ -96,6 +97,7 @@ class Kept(_Record):
     key: str = Field(description="Where goldens.npz has it.")
 
 
+_Model = TypeVar("_Model", bound=_Record)
 Draw = Annotated[Normal | Uniform | Kept, Field(discriminator="kind")]
 
 
@@ -206,20 +208,24 @@ async def capture(
     folder.mkdir(parents=True, exist_ok=True)
     folder = folder.resolve()
     await _ask(job, folder, progress, limits or Limits())
-    try:
-        return Capture.model_validate_json((folder / "capture.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CaptureFailed(
-            "source_fails", f"What was recorded does not read: {str(error)[:500]}.",
-            "Look for what writes capture.json beside this package, or ends the process early.",
-        ) from None  # fmt: skip
+    return _read(Capture, folder / "capture.json")
 
 
 async def timed(job: Job, progress: Callable[[str], None], limits: Limits | None = None) -> Timed:
     """Measure a PyTorch module at full size, in a process of its own, on this machine. Raises as `capture`."""
     with tempfile.TemporaryDirectory(prefix="hawkeye-timed-") as scratch:
         await _ask(job, Path(scratch), progress, limits or Limits(), timed=True)
-        return Timed.model_validate_json((Path(scratch) / "timed.json").read_text(encoding="utf-8"))
+        return _read(Timed, Path(scratch) / "timed.json")
+
+
+def _read(model: type[_Model], file: Path) -> _Model:
+    try:
+        return model.model_validate_json(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CaptureFailed(
+            "source_fails", f"What was recorded does not read: {str(error)[:500]}.",
+            f"Look for what writes {file.name} beside this package, or ends the process early.",
+        ) from None  # fmt: skip
 
 
 async def _ask(job: Job, folder: Path, progress: Callable[[str], None], limits: Limits, *, timed: bool = False) -> None:
@@ -241,94 +247,22 @@ async def _ask(job: Job, folder: Path, progress: Callable[[str], None], limits: 
             memory_bytes=limits.memory_bytes,
             timed=timed,
         )
-        (Path(scratch) / "request.json").write_text(request.model_dump_json(), encoding="utf-8")
-        await _run(Path(scratch), folder, Path(job.input.path).parent, progress, limits.wall_s)
-
-
-async def _run(scratch: Path, folder: Path, at: Path, progress: Callable[[str], None], wall_s: float) -> None:
-    """Raises CaptureFailed, with the end of what the program printed."""
-    stage, last, tail = "starting", dict[str, Any](), bytearray()
-    with anyio.CancelScope(shield=True):  # cut off in the middle, a start would leave half of itself behind
-        process = await anyio.open_process(
-            [*_isolated(scratch, folder, at), sys.executable, "-P", "-m", "hawkeye_mcp.intake.inside",
-             str(scratch / "request.json")],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            cwd=at, env=_environment(scratch), start_new_session=True,
-        )  # fmt: skip
-    try:
-        with anyio.move_on_after(wall_s) as clock:
-            async with anyio.create_task_group() as tasks:
-                assert process.stdout and process.stderr
-
-                async def keep_tail(stream: anyio.abc.ByteReceiveStream) -> None:
-                    async for chunk in stream:
-                        tail[:] = (tail + chunk)[-_TAIL_BYTES:]
-
-                tasks.start_soon(keep_tail, process.stderr)
-                async for line in _lines(process.stdout):
-                    last = json.loads(line)
-                    if "stage" in last:
-                        stage = last["stage"]
-                        progress(stage)
-            await process.wait()
-    finally:
-        with anyio.CancelScope(shield=True):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.aclose()
-    output = tail.decode("utf-8", "replace")
-    if clock.cancelled_caught:
+        file = Path(scratch) / "request.json"
+        file.write_text(request.model_dump_json(), encoding="utf-8")
+        ended = await child.run(file, folder, Path(job.input.path).parent, progress, limits.wall_s)
+    if ended.how is None:
         raise CaptureFailed(
-            "source_fails", f"It was still {stage} after {wall_s:g} s, and was ended.",
-            "Give `sizes` smaller numbers, or look for what does not end.", output,
+            "source_fails", f"It was still {ended.stage} after {limits.wall_s:g} s, and was ended.",
+            "Give `sizes` smaller numbers, or look for what does not end.", ended.output,
         )  # fmt: skip
-    if "failed" in last:
-        raise CaptureFailed(**last["failed"], output=output)
-    if "done" not in last:
+    if "failed" in ended.last:
+        with contextlib.suppress(ValidationError):  # it is none of ours
+            told = _Failed.model_validate(ended.last["failed"])
+            raise CaptureFailed(told.kind, told.message, told.fix, ended.output)
+    if "done" not in ended.last:
         raise CaptureFailed(
             "source_fails",
-            f"While {stage}, the process {_ending(process.returncode or 0)}.",
+            f"While {ended.stage}, the process {ended.how}.",
             "Run the file by itself: it must neither end its process nor crash it.",
-            output,
+            ended.output,
         )
-
-
-async def _lines(stream: anyio.abc.ByteReceiveStream) -> AsyncIterator[bytes]:
-    rest = b""
-    async for chunk in stream:
-        *whole, rest = (rest + chunk).split(b"\n")
-        for line in whole:
-            yield line
-
-
-def _isolated(scratch: Path, folder: Path, at: Path) -> list[str]:
-    """With bubblewrap: no network, and nothing can be written but what is asked for."""
-    if isolation.isolation() != "bubblewrap":
-        return []
-    user = [] if os.geteuid() == 0 else ["--unshare-user"]
-    return [
-        "bwrap", *user, "--unshare-net", "--unshare-pid", "--unshare-ipc", "--die-with-parent",
-        "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
-        "--bind", str(scratch), str(scratch), "--bind", str(folder), str(folder), "--chdir", str(at), "--",
-    ]  # fmt: skip
-
-
-def _environment(scratch: Path) -> dict[str, str]:
-    """The person's own, but that PyTorch and JAX find no accelerator and write nothing beside the source."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_", "PYTHON"))}
-    kept = {name: os.environ[name] for name in ("PYTHONPATH", "PYTHONHASHSEED") if name in os.environ}
-    return own | kept | {
-        "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1",
-        "TMPDIR": str(scratch),
-    }  # fmt: skip
-
-
-def _ending(code: int) -> str:
-    number = code - 128 if code > 128 else -code
-    if number <= 0:
-        return f"ended by itself with exit code {code}"
-    with contextlib.suppress(ValueError):
-        name = signal.Signals(number).name
-        memory = ", most likely for memory" if name in ("SIGKILL", "SIGABRT") else ""
-        return f"died of {name}{memory}"
-    return f"ended with code {code}"

@@ -44,6 +44,18 @@ def job(folder: Path, text: str, *, kind: str = "jax", **sizes: Any) -> Job:
     return Job.model_validate(declared)
 
 
+# Lines where the process itself says how it goes.
+FORGED = """
+import os
+for file in range(3, 20):
+    try:
+        os.write(file, b'no JSON\\n[1]\\n{"stage": 3}\\n{"failed": {"kind": "x"}}\\n')
+    except OSError:
+        pass
+os._exit(0)
+"""
+
+
 async def failure(folder: Path, text: str, limits: Limits | None = None, **more: Any) -> CaptureFailed:
     with pytest.raises(CaptureFailed) as failed:
         await capture(job(folder, text, **more), folder / "out", limits=limits)
@@ -108,6 +120,7 @@ async def test_a_jax_function_is_recorded_though_it_prints(tmp_path: Path) -> No
         ("import threading\nthreading.Event().wait()", "was ended", ""),
         ("import numpy\nnumpy.ones((1 << 20, 1 << 20))", "not enough memory", ""),
         ("def f(:", "cannot be read: invalid syntax", ""),
+        (FORGED, "ended by itself with exit code 0", ""),
     ],
 )
 async def test_whatever_the_program_does_is_told(text: str, told: str, output: str, tmp_path: Path) -> None:
