@@ -1,6 +1,7 @@
 """What a search has looked at so far: lines of JSON that are only ever added to, so that a killed search goes on."""
 
 import fcntl
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,6 +48,8 @@ class Store:
                 line = _Line.model_validate(each)
             except ValidationError:  # of another version
                 continue
+            if not _has_times(line.looked):
+                continue
             self.texts.add(line.looked.kernel_sha256)
             if (line.workload, line.tpu, line.fingerprint) == self._subject:
                 self.known[line.looked.kernel_sha256] = line.looked
@@ -62,6 +65,12 @@ class Store:
         data = line.model_dump_json().encode("utf-8", "replace") + b"\n"
         with using(self.folder):
             _append(self._path, data)
+
+
+def _has_times(looked: Looked) -> bool:
+    """Whether its figures are times, where it has any; else something damaged it."""
+    figures = (looked.estimate_us, looked.predicted_us, looked.measured_us, *(looked.interval_us or ()))
+    return all(figure is None or 0 <= figure < math.inf for figure in figures)
 
 
 def looked_at(folder: Path) -> int:

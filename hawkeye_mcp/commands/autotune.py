@@ -115,7 +115,7 @@ def _space(file: Path | None, param: list[str] | None, constraint: list[str] | N
         raise typer.BadParameter("the file of --space holds the constraints.", param_hint="--constraint")
     try:
         if file:
-            return parse(file.read_text(encoding="utf-8"))
+            return parse(file.read_text(encoding="utf-8-sig"))
         given = [_values(text) for text in param or ()]
         if len(parameters := dict(given)) < len(given):
             raise typer.BadParameter("it names a constant twice: write all its values at once.", param_hint="--param")

@@ -7,6 +7,7 @@ import difflib
 import fcntl
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -129,7 +130,7 @@ def read() -> dict[str, Host]:
         why = str(error)
     raise DamagedRegistry(
         f"{path} is no registry of hosts: {why}. It was left as it is: mend it, or move it away "
-        f"(`mv {path} {path}.bad`) and add the hosts again"
+        f"(`mv {shlex.quote(str(path))} {shlex.quote(f'{path}.bad')}`) and add the hosts again"
     ) from None
 
 

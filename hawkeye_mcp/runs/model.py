@@ -3,7 +3,7 @@
 Every figure is finite or null: null is what was neither measured nor predicted.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -11,7 +11,7 @@ from hawkeye_mcp.evaluation import ProfileStatus, Status
 from hawkeye_mcp.pool import Source
 from hawkeye_mcp.runs.idea import Idea, Ledger, Trusted
 
-SCHEMA = "hawkeye.run/1"
+Figure = Annotated[float, Field(ge=0)]  # a time, or a ratio of two
 
 
 class _Strict(BaseModel):
@@ -34,11 +34,11 @@ class Judged(_Strict):
     kernel_sha256: str
     status: Status
     source: Source | None = None
-    candidate_us: float | None = None
-    candidate_interval_us: tuple[float, float] | None = None
-    baseline_us: float | None = None
-    speedup: float | None = None
-    speedup_interval: tuple[float, float] | None = None
+    candidate_us: Figure | None = None
+    candidate_interval_us: tuple[Figure, Figure] | None = None
+    baseline_us: Figure | None = None
+    speedup: Figure | None = None
+    speedup_interval: tuple[Figure, Figure] | None = None
     lower_bound: bool = False
     baseline_lower_bound: bool = False
     fingerprint: str = Field("", description="of the judge, its versions and the workload; only like ranks with like")
@@ -50,8 +50,8 @@ class Profiled(_Strict):
     id: str
     kernel_sha256: str
     status: ProfileStatus
-    predicted_us: float | None = None
-    ceiling_us: float | None = Field(None, description="the least time that the binding unit needs for the workload")
+    predicted_us: Figure | None = None
+    ceiling_us: Figure | None = Field(None, description="the least time that the binding unit needs for the workload")
     ceiling_unit: str | None = None
     ceiling_source: str | None = None
     fingerprint: str = ""

@@ -84,7 +84,8 @@ def test_the_table_has_the_points_best_first_and_the_compilers_words(kernel, mon
 
 def test_json_is_the_whole_result_and_a_space_may_be_a_file(kernel, monkeypatch):
     space = kernel.parent / "space.json"
-    space.write_text('{"parameters": {"A": [1, 4], "B": [8, 16]}, "constraints": ["A * B < 64 or A == 4"]}')
+    text = '{"parameters": {"A": [1, 4], "B": [8, 16]}, "constraints": ["A * B < 64 or A == 4"]}'
+    space.write_text(text, encoding="utf-8-sig")  # with a byte order mark, as some editors write
     found = run(kernel, StandIn(), monkeypatch, "--space", space, "--json", "--png", kernel.parent / "map.png")
     result = Autotuned.model_validate_json(found.stdout)
     assert (found.exit_code, result.status, result.best.parameters) == (0, "better", {"A": 4, "B": 16})

@@ -333,6 +333,17 @@ async def test_another_judge_or_a_damaged_line_is_looked_at_again(tmp_path):
     assert len(set(kept)) == 3
 
 
+@pytest.mark.parametrize("figure", ["-5.0", "NaN", "Infinity"])
+async def test_a_point_with_a_time_that_is_none_is_looked_at_again(tmp_path, figure):
+    whole = await run(tmp_path, StandIn())
+    kept = (tmp_path / "points.jsonl").read_text()
+    (tmp_path / "points.jsonl").write_text(kept.replace('"predicted_us":116.0', f'"predicted_us":{figure}'))
+    judge = StandIn()
+    found = await run(tmp_path, judge)
+    assert (judge.profiled, found.looked_at[0].predicted_us) == ([(4, 8)], 100.0)
+    assert [each.parameters for each in found.looked_at] == [each.parameters for each in whole.looked_at]
+
+
 async def test_faults_of_the_harness_are_not_kept_and_end_a_search_when_they_do_not_end(tmp_path):
     judge = StandIn(faulty={(1, 16), (2, 8), (4, 8)})
     found = await run(tmp_path, judge)

@@ -121,11 +121,12 @@ def test_no_figure_that_is_no_number_is_ever_written(run, figure):
         assert not any(word in path.read_text() for word in ("NaN", "Infinity", "Inf")), path.name
 
 
-def test_a_figure_that_is_no_number_in_the_events_is_damage(run):
+@pytest.mark.parametrize("figure", ["-Infinity", "NaN", "-5.0"])
+def test_a_time_that_is_none_in_the_events_is_damage(run, figure):
     record(run, "one", 50.0)
     with (run.folder / "events.jsonl").open("a") as log:
         log.write('{"time": "t", "event": "evaluation", "id": "x", "kernel_sha256": "y", "status": "correct", ')
-        log.write('"source": "predicted", "candidate_us": -Infinity}\n')
+        log.write(f'"source": "predicted", "candidate_us": {figure}}}\n')
     state = store.read(run)
     assert ([result.id for result in state.evaluations], state.damaged_lines) == (["one"], 1)
 
