@@ -157,9 +157,12 @@ def same_reference(one: str, other: str) -> bool:
 
 
 def normalised(claim: str) -> str:
-    """A claim without what makes no other claim of it: case, punctuation, spacing, forms of the same letter."""
+    """A claim without what makes no other claim of it: case, punctuation, spacing, forms of the same letter, what is not
+    seen. That one thing is more than another is part of it.
+    """
     folded = unicodedata.normalize("NFKC", claim).casefold()
-    return " ".join(re.findall(r"\w+", folded.replace("_", " ")))
+    seen = "".join(letter for letter in folded if unicodedata.category(letter) != "Cf")
+    return " ".join(re.findall(r"\w+|[<>\u2264\u2265]", seen.replace("_", " ")))
 
 
 def check_proposal(ledger: Ledger, proposal: Proposal) -> None:
@@ -168,7 +171,7 @@ def check_proposal(ledger: Ledger, proposal: Proposal) -> None:
         LedgerError: something is missing, the claim was refuted before, or is in the ledger already.
     """
     for name in ("claim", "evidence", "falsifiable_as"):
-        if not normalised(getattr(proposal, name)):
+        if not re.search(r"\w", normalised(getattr(proposal, name))):
             raise Incomplete(f"{name} is empty. Say it in words: an idea without it cannot be tested or judged.")
     same = [idea for idea in ledger.ideas if normalised(idea.claim) == normalised(proposal.claim)]
     for idea in same:

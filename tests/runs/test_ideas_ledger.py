@@ -89,6 +89,7 @@ SAME = [
     "  Keep the row-block in VMEM!! ",
     "KEEP THE ROW_BLOCK, in: vmem.",
     "\uff2beep the row block in VMEM",
+    "Ke\u200bep the row\u2060 block in VMEM",
 ]
 
 
@@ -98,6 +99,11 @@ def test_a_refuted_claim_does_not_come_back(run, claim):
     with pytest.raises(rules.RefutedBefore, match=f"{first} claims the same and was refuted by evaluation bad"):
         ideas.propose(run, proposal(claim, kind="ALGORITHMIC"))
     assert ideas.propose(run, proposal("Keep two row blocks in VMEM")).id == "idea-2"
+
+
+def test_the_opposite_is_another_claim(run):
+    brought_to(run, "refuted", claim="A block with M > N is faster")
+    assert ideas.propose(run, proposal("A block with M < N is faster")).id == "idea-2"
 
 
 @pytest.mark.parametrize("status", STATUSES)
