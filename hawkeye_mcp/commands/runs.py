@@ -133,7 +133,7 @@ def show_run(folder: FolderArgument, as_json: options.JsonOption = False) -> Non
     for idea in state.ideas:
         typer.echo(f"{idea.id}: {idea.status}: {one_line(idea.claim)}")
     if state.damaged_lines:
-        typer.echo(f"{state.damaged_lines} lines of events.jsonl are cut off or damaged and count for nothing.")
+        typer.echo(f"Lines of events.jsonl that are cut off or damaged, and count for nothing: {state.damaged_lines}")
 
 
 def _best(best: "Best | None") -> str:

@@ -107,12 +107,14 @@ def find(folder: Path) -> Run:
     """The run in a folder.
 
     Raises:
-        NoRun: there is none.
+        NoRun: there is none, or none that can be read.
     """
     run = Run(folder.resolve())
     try:
         _read(run)
-    except (NotBegun, OSError):
+    except OSError as error:
+        raise NoRun(f"{error.filename} cannot be read: {error.strerror}. Ask whoever owns the run.") from None
+    except NotBegun:
         raise NoRun(
             f"{run.folder} holds no run. Begin one: hawkeye runs new {shlex.quote(str(folder))} --workload NAME --tpu CHIP"
         ) from None

@@ -243,6 +243,15 @@ def test_a_run_that_cannot_be_written_can_be_read(run, monkeypatch):
     assert [result.id for result in store.read(run).evaluations] == ["one"]
 
 
+def test_a_run_that_cannot_be_read_is_not_told_to_begin(run):
+    (run.folder / "events.jsonl").unlink()
+    with pytest.raises(store.NoRun, match="holds no run. Begin one"):
+        store.find(run.folder)
+    (run.folder / "events.jsonl").mkdir()  # as one of somebody else
+    with pytest.raises(store.NoRun, match=r"run/events.jsonl cannot be read: Is a directory. Ask"):
+        store.find(run.folder)
+
+
 def test_what_is_recorded_is_told_as_recorded_where_the_state_cannot_be_written(run):
     (run.folder / "state.json").unlink()
     (run.folder / "state.json").mkdir()  # as on a full disk: the event fits, the state does not
