@@ -115,6 +115,12 @@ def find(folder: Path) -> Run:
     except OSError as error:
         raise NoRun(f"{error.filename} cannot be read: {error.strerror}. Ask whoever owns the run.") from None
     except NotBegun:
+        if (run.folder / EVALUATIONS).is_dir():
+            raise NoRun(
+                f"{run.folder / EVENTS} has lost its first line, which says what the run is of. Put it back as its first: "
+                '{"time": "...", "event": "created", "id": "...", "workload": "...", "tpu": "..."}, with the values that '
+                f"{STATE} or a file of {EVALUATIONS}/ has."
+            ) from None
         raise NoRun(
             f"{run.folder} holds no run. Begin one: hawkeye runs new {shlex.quote(str(folder))} --workload NAME --tpu CHIP"
         ) from None

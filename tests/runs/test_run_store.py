@@ -243,6 +243,18 @@ def test_a_run_that_cannot_be_written_can_be_read(run, monkeypatch):
     assert [result.id for result in store.read(run).evaluations] == ["one"]
 
 
+def test_a_run_that_lost_its_first_line_can_be_mended_by_hand(run):
+    record(run, "one", 50.0)
+    events = run.folder / "events.jsonl"
+    whole = events.read_bytes()
+    events.write_bytes(whole[9:])
+    with pytest.raises(store.NoRun, match=r"lost its first line.* Put it back"):
+        store.find(run.folder)
+    created = {"time": "...", "event": "created", "id": "...", "workload": WORKLOAD.name, "tpu": "v5e"}
+    events.write_bytes(json.dumps(created).encode() + b"\n" + events.read_bytes())
+    assert [result.id for result in store.read(store.find(run.folder)).evaluations] == ["one"]
+
+
 def test_a_run_that_cannot_be_read_is_not_told_to_begin(run):
     (run.folder / "events.jsonl").unlink()
     with pytest.raises(store.NoRun, match="holds no run. Begin one"):
