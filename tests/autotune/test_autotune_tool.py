@@ -77,6 +77,14 @@ async def test_points_are_spent_over_all_searches_of_the_run_and_known_ones_cost
         assert (again["stopped_by"], again["best"], len(judge.profiled)) == (None, {"A": 4}, 5)
 
 
+async def test_a_point_that_was_estimated_may_be_predicted_although_the_budget_is_spent(tmp_path):
+    async with connected(tmp_path, StandIn(), run=tmp_path / "run", max_points=12) as client:
+        estimated = data(await client.call_tool("autotune", asked(strategy="halving")))
+        predicted = data(await client.call_tool("autotune", asked(strategy="grid")))
+    assert (estimated["stopped_by"], estimated["counts"]["estimated"]) == (None, 2)
+    assert (predicted["stopped_by"], predicted["counts"]) == (None, {"predicted": 9, "compile_error": 3})
+
+
 async def test_it_is_a_job_with_progress_that_can_be_cancelled_and_goes_on(tmp_path):
     held, stages = StandIn(hold_after=5), []
 

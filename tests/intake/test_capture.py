@@ -49,7 +49,7 @@ FORGED = """
 import os
 for file in range(3, 20):
     try:
-        os.write(file, b'no JSON\\n[1]\\n{"stage": 3}\\n{"failed": {"kind": "x"}}\\n')
+        os.write(file, b'no JSON\\n3\\n{"stage": 3}\\n{"failed": {"kind": "x"}}\\n')
     except OSError:
         pass
 os._exit(0)
