@@ -59,7 +59,8 @@ def _lines(found: "Facts") -> "Iterator[str]":
     for launch in found.launches:
         grid = _dims(launch.grid) if launch.grid else launch.grid_text or "not given"
         block = f", block {_dims(launch.block) if launch.block else launch.block_text}" if launch.block_text else ""
-        shared = f", dynamic shared memory {_dims([launch.shared_bytes])} bytes" if launch.shared_bytes else ""
+        own = launch.shared_bytes if launch.shared_bytes and launch.shared_bytes.value != 0 else None
+        shared = f", dynamic shared memory {_dims([own])} bytes" if own else ""
         yield f"  launch, line {launch.line}: {launch.kernel}, grid {grid}{block}{shared}"
     for array in found.memory:
         size = "size not known" if array.bytes is None else f"{array.bytes:,} bytes"

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -22,10 +23,12 @@ _CUDA = {
     "__global__": re.compile(r"\b__global__\b"),
     "__device__": re.compile(r"\b__device__\b"),
     "__shared__": re.compile(r"\b__shared__\b"),
-    "a launch <<<...>>>": re.compile(r"<<<[^;{}]*>>>\s*\("),
+    "a launch <<<...>>>": re.compile(r"(?<!<)<<<[^;{}]{0,500}?>>>\s*\("),
 }
-_GLOBAL = re.compile(r"\b__global__\b[^;{(]*?\b(\w+)\s*\(")
-_NOT_CODE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
+# No pattern looks further than a bounded way ahead, or else takes what it looked at: each is linear in any text.
+_GLOBAL = re.compile(r"\b__global__\b[^;{(]{0,500}?\b(\w+)\s*\(")
+_BOUNDS = re.compile(r"__launch_bounds__\s*\([^)]{0,200}\)")
+_NOT_CODE = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\[^\n]|[^'\\\n]){1,12}'", re.DOTALL)
 
 
 class Evidence(BaseModel):
@@ -89,8 +92,9 @@ def _c_source(path: Path, text: str, size: int) -> Source:
 def _cuda(text: str, first_line: int = 1) -> list[Evidence]:
     """Marks of CUDA in C++ text, its comments and strings aside."""
     code = _code(text)
+    lines = _lines(code)
     found = [
-        Evidence(what=what, line=first_line + code.count("\n", 0, match.start()))
+        Evidence(what=what, line=first_line + bisect(lines, match.start()))
         for what, mark in _CUDA.items()
         for match in mark.finditer(code)
     ]
@@ -99,14 +103,24 @@ def _cuda(text: str, first_line: int = 1) -> list[Evidence]:
 
 def _kernels(text: str) -> list[Evidence]:
     code = _code(text)
-    code = re.sub(r"__launch_bounds__\s*\([^)]*\)", lambda match: " " * len(match.group()), code)
-    found = {match.group(1): code.count("\n", 0, match.start()) + 1 for match in _GLOBAL.finditer(code)}
-    return [Evidence(what=name, line=line) for name, line in found.items()]
+    code = _BOUNDS.sub(lambda match: _blank(match.group()), code)
+    found = {match.group(1): match.start() for match in _GLOBAL.finditer(code)}
+    lines = _lines(code)
+    return [Evidence(what=name, line=1 + bisect(lines, start)) for name, start in found.items()]
 
 
 def _code(text: str) -> str:
     """The text with comments and strings blank, every line where it was."""
-    return _NOT_CODE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
+    return _NOT_CODE.sub(lambda match: _blank(match.group()), text)
+
+
+def _blank(text: str) -> str:
+    return re.sub(r"[^\n]", " ", text)
+
+
+def _lines(text: str) -> list[int]:
+    """Where its lines end."""
+    return [match.start() for match in re.finditer("\n", text)]
 
 
 def _python(path: Path, text: str, size: int) -> Source:

@@ -1,6 +1,8 @@
 """What files are and what each is for: told by lines, never guessed, never run."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -192,3 +194,24 @@ def test_nothing_is_executed(tmp_path: Path) -> None:
     found = classify.classify(_write(tmp_path, a__py=text), tmp_path)
     assert found.job
     assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"' + '\\"' * 100_000 + "\n",  # a string that does not end, with as many places where one could begin
+        "<<< " * 60_000,
+        "__global__ void " * 20_000,
+        "__launch_bounds__(" * 20_000,
+        "__shared__\n" * 80_000,
+    ],
+    ids=["quotes", "launches", "kernels", "bounds", "marks"],
+)
+def test_a_text_made_to_be_slow_is_not(text: str, tmp_path: Path) -> None:
+    """Patterns that look on to the end of the text take minutes over these: the limit is none that a slow machine meets."""
+    (tmp_path / "slow.cu").write_text(text + "\n__global__ void last(int a) {}\n")
+    child = "import sys, pathlib; from hawkeye_mcp.intake.language import look; print(look(pathlib.Path(sys.argv[1])).entry_point)"
+    done = subprocess.run(
+        [sys.executable, "-c", child, str(tmp_path / "slow.cu")], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() in ("last", "None")

@@ -29,7 +29,7 @@ def test_facts_for_programs():
 def test_facts_for_people():
     text = hawkeye(SOFTMAX).stdout
     assert "kernel, lines 6-33: __global__ void scaled_softmax(" in text
-    assert "launch, line 36: scaled_softmax, grid rows, block THREADS = 256" in text
+    assert "launch, line 36: scaled_softmax, grid rows, block THREADS = 256\n" in text
     assert "block_synchronisation, line 14, 17, 20, 25, 28: on a TPU none." in text
 
 
