@@ -134,6 +134,8 @@ def _distance(figures: Advice, best: Best, unknown: str) -> str:
     interval = figures.distance_interval
     spread = f", between {interval[0]:.3g} and {interval[1]:.3g} by its interval" if interval else ""
     verdict = "there is room" if figures.distance > CLOSE else "less than a tenth of it is left to gain"
+    if figures.distance <= CLOSE and interval and interval[1] > CLOSE:
+        verdict += ", though at the far end of the interval there is room"
     if figures.distance < 1 / CLOSE:
         verdict = "so that ceiling does not hold for it, and how much is left to gain is not known"
     return (

@@ -166,3 +166,11 @@ def test_judging_the_best_again_is_no_progress(run):
     assert (found.advice, found.null_results, found.kernels_since_best) == ("stop", 3, 3)
     record(run, "faster", 1.9 * CEILING_US, kernel="best")
     assert (advise(run).null_results, advise(run).kernels_since_best) == (0, 0)
+
+
+@pytest.mark.parametrize(("high", "room"), [(1.09, False), (1.3, True)])
+def test_what_the_interval_leaves_open_is_said(run, high, room):
+    record(run, "one", 1.05 * CEILING_US, candidate_interval_us=(CEILING_US, high * CEILING_US))
+    found = advise(run)
+    assert found.advice == "stop"
+    assert ("less than a tenth" in found.reasons[0], "there is room" in found.reasons[0]) == (True, room)
