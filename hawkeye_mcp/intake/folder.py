@@ -142,9 +142,7 @@ def declared(
     job: Job, capture: Capture, given: Sequence[Argument], flops: float | None, tolerance: Tolerance
 ) -> Declaration:
     """What `workload.toml` will say."""
-    inputs = [
-        Declared(a.name, a.shapes["full"], a.shapes["check"], a.dtype, _what(a, capture.sizes["full"])) for a in given
-    ]
+    inputs = [Declared(a.name, a.shapes["full"], a.shapes["check"], a.dtype, _what(a)) for a in given]
     both = list(zip(capture.sizes["full"].outputs, capture.sizes["check"].outputs, strict=True))
     outputs = [
         Declared("out" if len(both) == 1 else f"out_{number}", full.shape, check.shape, full.dtype)
@@ -174,7 +172,7 @@ def with_flops(declared_: Declaration, flops: float) -> Declaration:
     return replace(declared_, flops=flops, flops_what=_COUNTED)
 
 
-def _what(argument: Argument, _: Any) -> str:
+def _what(argument: Argument) -> str:
     parts = (
         []
         if argument.role == "input"
