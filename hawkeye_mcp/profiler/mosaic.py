@@ -220,7 +220,9 @@ def _interpret(function: ir.Operation, points: list[np.ndarray]) -> list[np.ndar
             continue
         if not name.startswith("arith."):
             raise DataDependent(f"an index map uses {name}")
-        values[op.operation.results[0]] = integer_operation(name.removeprefix("arith."), op, [_known(values, v) for v in operands])
+        values[op.operation.results[0]] = integer_operation(
+            name.removeprefix("arith."), op, [_known(values, v) for v in operands]
+        )
     raise DataDependent("an index map returns nothing")
 
 

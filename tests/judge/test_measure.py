@@ -1,5 +1,7 @@
 """What becomes of a measurement in an evaluation; the process that measures is a stand-in."""
 
+import contextlib
+
 import pytest
 
 from hawkeye_mcp import workloads
@@ -170,7 +172,15 @@ def judge(monkeypatch):
     async def predict(work):
         work.artifacts, work.timing, work.floor = ready.artifacts, ready.timing, ready.floor
 
-    for name, stage in {"_trace": nothing, "_audit": nothing, "_verify": verify, "_bind": nothing}.items():
+    @contextlib.asynccontextmanager
+    async def traced(work):
+        yield None
+
+    async def sanitize(box, work):
+        pass
+
+    stages = {"_traced": traced, "_trace": nothing, "_audit": nothing, "_sanitize": sanitize, "_verify_both": verify}
+    for name, stage in stages.items():
         monkeypatch.setattr(judge, name, stage)
     monkeypatch.setattr(judge._predictor, "predict", predict)
     return judge, ready
