@@ -2,7 +2,7 @@
 
 Markers in the text (a line `# fake: NAME`): any Status gives that verdict; `hold` waits for the judge's
 `release`; `stage X` reports that stage before; `crash` raises; `print` writes to stdout in every way Python can;
-`huge` fills every text; `speedup X` sets it; `measured`, `lower_bound` and `baseline_lower_bound` set those.
+`huge` fills every text; `speedup X` sets it, and so does a line `SPEEDUP = X` of the kernel's own; `measured`, `lower_bound` and `baseline_lower_bound` set those.
 """
 
 import itertools
@@ -132,6 +132,7 @@ class FakeJudge:
 
     async def _act(self, source: str, progress: Callable[[str], None]) -> set[str]:
         said = set(re.findall(r"# fake: (.*)", source))
+        said |= {f"speedup {number}" for number in re.findall(r"^SPEEDUP = (\d+)$", source, re.MULTILINE)}
         self.judged.append(source)
         progress("trace")
         if "print" in said:

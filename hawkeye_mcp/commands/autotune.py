@@ -1,25 +1,31 @@
 """`hawkeye autotune`: search over named integer constants of a kernel file."""
 
+import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from hawkeye_mcp.chips import DEFAULT_TPU
-from hawkeye_mcp.commands import options, running
+from hawkeye_mcp.commands import options, remote, running
 
 if TYPE_CHECKING:
     from hawkeye_mcp.autotune.model import Autotuned, Strategy
     from hawkeye_mcp.autotune.request import Request
     from hawkeye_mcp.autotune.space import Space
+    from hawkeye_mcp.hosts.connection import Link
+    from hawkeye_mcp.hosts.health import Health
 
+Progress = Callable[[str], None]
 _STRATEGIES = ("grid", "random", "halving", "tpe")
 
 
-def _strategy(name: str) -> str:
-    return options.one_of(name, _STRATEGIES)
+def _strategy(name: str | None) -> str | None:
+    return None if name is None else options.one_of(name, _STRATEGIES)
 
 
 def autotune(
@@ -42,14 +48,15 @@ def autotune(
         typer.Option("--constraint", metavar="EXPR", help="A condition over the names; repeatable, with --param."),
     ] = None,
     strategy: Annotated[
-        str,
+        str | None,
         typer.Option(
             callback=_strategy,
             metavar="NAME",
             help="grid: all points. random: some. halving: some, all estimated, and those predicted that are among the best "
-            "third of the estimates so far. tpe: some, chosen by the times of the others.",
+            "third of the estimates so far. tpe: some, chosen by the times of the others. Default: halving; on a host, which makes "
+            "no estimates, grid.",
         ),
-    ] = "halving",
+    ] = None,
     points: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Points to look at; default: all of a grid, else up to 64.")
     ] = None,
@@ -61,6 +68,7 @@ def autotune(
         int | None, typer.Option(metavar="N", min=1, help="Points at a time; default: one for every two cores.")
     ] = None,
     tpu: options.TpuOption = DEFAULT_TPU,
+    host: remote.HostOption = None,
     run_dir: Annotated[
         Path | None,
         typer.Option(
@@ -87,12 +95,15 @@ def autotune(
     from hawkeye_mcp.autotune.request import Request
     from hawkeye_mcp.workloads import find
 
-    request = Request(
-        kernel, find(workload), tpu, _space(space, param, constraint), cast("Strategy", strategy), points, seed, seconds
-    )
+    if host and strategy == "halving":
+        raise typer.BadParameter("a host makes no estimates: choose grid, random or tpe.", param_hint="--strategy")
+    chosen = cast("Strategy", strategy or ("grid" if host else "halving"))
+    request = Request(kernel, find(workload), tpu, _space(space, param, constraint), chosen, points, seed, seconds)
     _check(request)
     folder = (run_dir or _default_folder(request)).resolve()
-    found = _search(request, folder, jobs or max(1, len(os.sched_getaffinity(0)) // 2))
+    jobs = jobs or max(1, len(os.sched_getaffinity(0)) // 2)
+    with _told():
+        found = _there(host, request, folder, jobs, as_json) if host else _here(request, folder, jobs)
     if as_json:
         typer.echo(found.model_dump_json(indent=2))
     else:
@@ -159,18 +170,36 @@ def _default_folder(request: "Request") -> Path:
     return state.folder() / "autotune" / name
 
 
-def _search(request: "Request", folder: Path, jobs: int) -> "Autotuned":
+@contextmanager
+def _told() -> Iterator[None]:
+    """A folder that cannot be had ends the process."""
+    from hawkeye_mcp.autotune.store import Busy, Unusable
+
+    try:
+        yield
+    except Busy as error:
+        raise typer.BadParameter(str(error), param_hint="--run-dir") from None
+    except Unusable as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(running.EXIT_HARNESS) from None
+
+
+def _saying(progress: Progress) -> Progress:
+    def say(text: str) -> None:
+        progress(text)
+        typer.echo(text, err=True)
+
+    return say
+
+
+def _here(request: "Request", folder: Path, jobs: int) -> "Autotuned":
     from hawkeye_mcp.autotune.search import search
     from hawkeye_mcp.autotune.store import Busy, Unusable
     from hawkeye_mcp.pool import fingerprint
 
-    async def judge(progress: Callable[[str], None]) -> "Autotuned":
+    async def judge(progress: Progress) -> "Autotuned":
         from hawkeye_mcp.evaluation import Evaluation
         from hawkeye_mcp.judge.evaluate import open_judge
-
-        def say(text: str) -> None:
-            progress(text)
-            typer.echo(text, err=True)
 
         async with open_judge(warm=request.tpu) as opened:
 
@@ -178,12 +207,33 @@ def _search(request: "Request", folder: Path, jobs: int) -> "Autotuned":
                 return await opened.evaluate(source, request.workload, request.tpu, progress=progress)
 
             known = fingerprint(request.workload)
-            return await search(request, opened, evaluate, folder, known, jobs=jobs, progress=say)
+            return await search(request, opened, evaluate, folder, known, jobs=jobs, progress=_saying(progress))
 
-    try:
-        return running.judged(judge, passed_on=(Busy, Unusable), stopped=running.KEPT)
-    except Busy as error:
-        raise typer.BadParameter(str(error), param_hint="--run-dir") from None
-    except Unusable as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(running.EXIT_HARNESS) from None
+    return running.judged(judge, passed_on=(Busy, Unusable), stopped=running.KEPT)
+
+
+def _there(host: str, request: "Request", folder: Path, jobs: int, as_json: bool) -> "Autotuned":
+    """The search runs here, and one host looks at every point and judges what is judged."""
+    from hawkeye_mcp.autotune.search import search
+    from hawkeye_mcp.autotune.store import Busy, Unusable
+    from hawkeye_mcp.hosts.errors import HostFailed
+    from hawkeye_mcp.hosts.remote import ThatJudge
+    from hawkeye_mcp.judge.verdict import leaves
+    from hawkeye_mcp.pool import fingerprint
+
+    async def work(link: "Link", health: "Health", progress: Progress) -> "Autotuned":
+        judge = ThatJudge(link, remote.tell)
+        # What was found by another host, or another judge on it, is looked at again.
+        there = [link.host.address, health.versions.model_dump_json(), health.judge, fingerprint(request.workload)]
+        known = hashlib.sha256("\0".join(there).encode()).hexdigest()
+        evaluate = partial(judge.evaluate, workload=request.workload, tpu=request.tpu)
+        try:
+            found = await search(request, judge, evaluate, folder, known, jobs=jobs, progress=_saying(progress))
+        except ExceptionGroup as group:
+            raise next((e for e in leaves(group) if isinstance(e, HostFailed)), group) from None
+        remote.tell(f"{link.name} ({link.host.address}; {remote.attached(health.tpus)}) looked at them")
+        return found
+
+    return remote.on_one(
+        host, request.workload, request.tpu, work, as_json=as_json, stopped=running.KEPT, passed_on=(Busy, Unusable)
+    )

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from hawkeye_mcp.workloads import Workload
 
 Result = TypeVar("Result", "Evaluation", "Profile", "Sanitized")
+Outcome = TypeVar("Outcome")
+Progress = Callable[[str], None]
 
 
 def _known(names: str | None) -> str | None:
@@ -51,12 +53,37 @@ def judged(
     *,
     as_json: bool,
 ) -> list[Result]:
-    """What one of the hosts says of each kernel; says on stderr which one it was.
+    """What one of the hosts says of each kernel; see `on_one`."""
+    from hawkeye_mcp.hosts.remote import Order
+
+    async def work(link: "Link", health: "Health", progress: Progress) -> list[Result]:
+        found = [await one(link, Order(kernel, workload.name, tpu, progress, tell)) for kernel in kernels]
+        tell(f"{link.name} ({link.host.address}; {attached(health.tpus)}){_source(found[0])}")
+        return found
+
+    return on_one(
+        hosts, workload, tpu, work, as_json=as_json, stopped="nothing was judged, and the work there was cancelled"
+    )
+
+
+def on_one(
+    hosts: str,
+    workload: "Workload",
+    tpu: str,
+    work: "Callable[[Link, Health, Progress], Awaitable[Outcome]]",
+    *,
+    as_json: bool,
+    stopped: str,
+    passed_on: tuple[type[Exception], ...] = (),
+) -> Outcome:
+    """What comes of work on one of the hosts; it says on stderr which one it was.
+
+    passed_on: faults that are the caller's to tell. stopped: what a signal leaves, in words.
 
     Ends the process with 3 if no host did it, and with 1 if the work was cancelled or stopped there.
     """
     from hawkeye_mcp.hosts import choosing, registry
-    from hawkeye_mcp.hosts.remote import NoVerdict, Order
+    from hawkeye_mcp.hosts.remote import NoVerdict
 
     if not workload.shipped:
         raise typer.BadParameter(
@@ -66,25 +93,15 @@ def judged(
         )
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # what befalls a connection is told below, in one line
 
-    async def judge(progress: Callable[[str], None]) -> list[Result]:
-        async def work(link: "Link", health: "Health") -> list[Result]:
-            orders = [
-                Order(kernel, workload.name, tpu, lambda stage: progress(f"{link.name}: {stage}"), tell)
-                for kernel in kernels
-            ]
-            found = [await one(link, order) for order in orders]
-            tell(f"{link.name} ({link.host.address}; {attached(health.tpus)}){_source(found[0])}")
-            return found
+    async def judge(progress: Progress) -> Outcome:
+        async def there(link: "Link", health: "Health") -> Outcome:
+            return await work(link, health, lambda stage: progress(f"{link.name}: {stage}"))
 
         progress(f"asking {hosts}")
-        return await choosing.on_one_of(registry.find(hosts), work, tell)
+        return await choosing.on_one_of(registry.find(hosts), there, tell)
 
     try:
-        return running.judged(
-            judge,
-            passed_on=(choosing.NoHost, NoVerdict),
-            stopped="nothing was judged, and the work there was cancelled",
-        )
+        return running.judged(judge, passed_on=(choosing.NoHost, NoVerdict, *passed_on), stopped=stopped)
     except choosing.NoHost as error:
         tell(str(error))
         raise typer.Exit(running.EXIT_HARNESS) from None

@@ -4,7 +4,7 @@ import os
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hawkeye_mcp import attached
+from hawkeye_mcp import attached, pool
 from hawkeye_mcp.evaluation import Versions
 from hawkeye_mcp.versions import versions
 
@@ -27,6 +27,7 @@ class Machine(_Told):
     versions: VersionsThere
     tpus: list[str] = Field(description="The generation of each attached TPU chip; empty: it predicts.")
     cpus: int = Field(ge=1)
+    judge: str = Field("", description="Hash of the judge's code and figures; empty: an older server does not say.")
 
 
 class Health(Machine):
@@ -43,4 +44,6 @@ class Health(Machine):
 def here(running: int, queued: int) -> Health:
     """This machine."""
     cpus, installed = len(os.sched_getaffinity(0)), VersionsThere.model_validate(versions().model_dump())
-    return Health(versions=installed, tpus=attached.tpus(), cpus=cpus, running=running, queued=queued)
+    return Health(
+        versions=installed, tpus=attached.tpus(), cpus=cpus, judge=pool.judge_code(), running=running, queued=queued
+    )

@@ -20,6 +20,7 @@ from hawkeye_mcp.hosts.connection import Link, unreachable
 from hawkeye_mcp.hosts.errors import HostFailed, Kind
 from hawkeye_mcp.profile import Profile
 from hawkeye_mcp.sanitizer.model import Sanitized
+from hawkeye_mcp.workloads import Workload
 
 # The server sends a sign of life every few seconds while it works.
 SILENCE_S = 60.0
@@ -84,6 +85,20 @@ async def _whole(link: Link, tool: str, order: Order) -> Any:
         read = await client.read_resource(report["full"])
         texts = [part.text for part in read.contents if isinstance(part, TextResourceContents)]
         return json.loads(texts[0])
+
+
+@dataclass(frozen=True)
+class ThatJudge:
+    """A host in the place of a judge of this machine. It cannot be stopped in the middle by an estimate."""
+
+    link: Link
+    tell: Callable[[str], None]
+
+    async def profile(self, source: str, workload: Workload, tpu: str, **_: object) -> Profile:
+        return await profile(self.link, Order(source, workload.name, tpu, tell=self.tell))
+
+    async def evaluate(self, source: str, workload: Workload, tpu: str) -> Evaluation:
+        return await evaluate(self.link, Order(source, workload.name, tpu, tell=self.tell))
 
 
 @asynccontextmanager

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from hawkeye_mcp import cli
 from hawkeye_mcp.evaluation import Evaluation
 from hawkeye_mcp.hosts import remote
+from hawkeye_mcp.hosts.errors import HostFailed
 from hawkeye_mcp.judge import evaluate as judging
 from hawkeye_mcp.versions import versions
 
@@ -150,6 +151,41 @@ def test_one_of_several_that_answers_does_it(servers, kernel):
     none = run("evaluate", "--workload", "8p_GEMM", "--kernel", kernel, "--host", "guarded,gone")
     assert (none.exit_code, none.stdout) == (3, "")
     assert none.stderr.splitlines()[-1].startswith("None of the hosts did it (guarded, gone). `hawkeye hosts check`")
+
+
+def test_a_search_is_looked_at_there_and_kept_here(servers, kernel, tmp_path):
+    _, free = servers
+    add("gone", "--url", "http://127.0.0.1:1")
+    add("tpu-1", "--url", free.url)
+    kernel.write_text(f"SPEEDUP = 2\n# fake: within 1.1\n# {tmp_path}\n")
+    common = ["autotune", "--workload", "8p_GEMM", "--kernel", kernel, "--param", "SPEEDUP=1,2,4"]
+    common += ["--run-dir", tmp_path / "search", "--host", "gone,tpu-1"]
+    first, again = run(*common, "--json"), run(*common, "--json")
+    assert (first.exit_code, again.exit_code) == (0, 0), first.stderr
+    found = json.loads(first.stdout)
+    assert (found["strategy"], found["best"]["parameters"], found["from_store"]) == ("grid", {"SPEEDUP": 4}, 0)
+    assert json.loads(again.stdout)["from_store"] == 3
+    assert "SPEEDUP = 4\n" in (tmp_path / "search" / "best_kernel.py").read_text()
+    lines = first.stderr.splitlines()
+    assert lines[0].startswith("gone is left out: it cannot be reached")
+    assert lines[-1] == f"tpu-1 ({free.url}; no TPU) looked at them"
+    refused = run(*common, "--strategy", "halving")
+    assert (refused.exit_code, "a host makes no estimates" in refused.stderr) == (2, True)
+
+
+def test_a_host_that_goes_in_the_middle_of_a_search_is_told(servers, kernel, tmp_path, monkeypatch):
+    _, free = servers
+    add("tpu-1", "--url", free.url)
+    kernel.write_text(f"SPEEDUP = 2\n# {tmp_path}\n")
+
+    async def gone(*_: object) -> None:
+        raise HostFailed("unreachable", "it went away")
+
+    monkeypatch.setattr(remote, "profile", gone)
+    common = ["autotune", "--workload", "8p_GEMM", "--kernel", kernel, "--param", "SPEEDUP=1,2", "--host", "tpu-1"]
+    found = run(*common, "--run-dir", tmp_path / "search")
+    assert (found.exit_code, found.stdout) == (3, "")
+    assert "tpu-1 is left out: it went away" in found.stderr
 
 
 def test_work_that_ends_without_a_verdict_is_told_with_its_exit_code(servers, kernel, monkeypatch):
