@@ -145,7 +145,8 @@ def test_a_worker_that_is_killed_is_replaced_and_the_bench_goes_on(tmp_path, ker
     wait_for_end(killed)
     assert same(out, undisturbed)
     folder = next(out.rglob("*.unfinished-1"))
-    assert len([line for line in calllog.read(folder / "calls.jsonl") if calllog.is_verdict(line)]) == 1
+    # It was killed at its second kernel, which its server may have judged by the time that this was heard.
+    assert len([line for line in calllog.read(folder / "calls.jsonl") if calllog.is_verdict(line)]) in (1, 2)
 
 
 def test_a_run_waits_for_a_process_of_an_earlier_bench_that_still_works_on_it(tmp_path, kernels):
