@@ -17,12 +17,17 @@ demo: setup
 	$(BIN)/hawkeye-bench --agent minimal --condition none --condition taxonomy \
 	  --workloads 8p_GEMM,41k_Gemm_Add_ReLU,12p_RMSNorm --tpu v5e --max-evaluations 4
 
+# PyTorch, which the tests of `hawkeye job` run, is large where its build without CUDA is not at hand: the demo does without.
+$(VENV)/.torch: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable '.[torch]'
+	touch $@
+
 # A process for each core: one that has finished its tests takes half of what another has left.
-test: setup
+test: setup $(VENV)/.torch
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 # Full-size checks that would make the suite too long.
-test-slow: setup
+test-slow: setup $(VENV)/.torch
 	$(BIN)/python -m pip install --quiet --editable '.[ray]'
 	$(BIN)/python -m pytest -m slow
 

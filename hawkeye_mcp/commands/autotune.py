@@ -217,12 +217,12 @@ def _there(host: str, request: "Request", folder: Path, jobs: int, as_json: bool
     from hawkeye_mcp.autotune.search import search
     from hawkeye_mcp.autotune.store import Busy, Unusable
     from hawkeye_mcp.hosts.errors import HostFailed
-    from hawkeye_mcp.hosts.remote import ThatJudge
+    from hawkeye_mcp.hosts.remote import HostJudge
     from hawkeye_mcp.judge.verdict import leaves
     from hawkeye_mcp.pool import fingerprint
 
     async def work(link: "Link", health: "Health", progress: Progress) -> "Autotuned":
-        judge = ThatJudge(link, remote.tell)
+        judge = HostJudge(link, remote.tell)
         # What was found by another host, or another judge on it, is looked at again.
         there = [link.host.address, health.versions.model_dump_json(), health.judge, fingerprint(request.workload)]
         known = hashlib.sha256("\0".join(there).encode()).hexdigest()

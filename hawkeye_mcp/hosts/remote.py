@@ -88,7 +88,7 @@ async def _whole(link: Link, tool: str, order: Order) -> Any:
 
 
 @dataclass(frozen=True)
-class ThatJudge:
+class HostJudge:
     """A host in the place of a judge of this machine. It cannot be stopped in the middle by an estimate."""
 
     link: Link
