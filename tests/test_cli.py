@@ -10,6 +10,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from families import ended, family, until
 from small_workloads import write
 from typer.testing import CliRunner
 
@@ -441,15 +442,15 @@ def test_stages_show_on_a_terminal_and_sigterm_leaves_no_process(tmp_path):
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=its_end) as process:
         os.close(its_end)
         shown = read_until(terminal, "trace")
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        members = family(process.pid, "tracer.py")  # the stage is shown before its process has started
         process.send_signal(signal.SIGTERM)
         shown += read_until(terminal, "Stopped by SIGTERM")
         stdout, _ = process.communicate(timeout=60)
     os.close(terminal)
     assert process.returncode == 128 + signal.SIGTERM
     assert stdout == b""
-    assert children
-    assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
+    assert len(members) > 1
+    until(lambda: ended(members))
 
 
 def read_until(terminal, words):
