@@ -3,6 +3,7 @@
 import fcntl
 import os
 import select
+import shutil
 import signal
 import tempfile
 from contextlib import suppress
@@ -149,6 +150,23 @@ def test_a_worker_that_is_killed_leaves_no_parcel(kernels, machine):
     *_, ended = messages
     wait_for_end(server)
     assert (ended.code, ended.parcel) == (-9, None)
+    assert not list(machine.iterdir())
+
+
+def test_what_a_server_writes_while_it_ends_keeps_no_folder(machine, monkeypatch):
+    remove, calls = shutil.rmtree, []
+
+    def slower_than_the_server(folder, **options):
+        remove(folder, **options)
+        calls.append(folder)
+        if len(calls) == 1:
+            folder.mkdir()
+            (folder / "calls.jsonl").touch()
+
+    monkeypatch.setattr(shutil, "rmtree", slower_than_the_server)
+    with node._folder():
+        pass
+    assert len(calls) == 2
     assert not list(machine.iterdir())
 
 

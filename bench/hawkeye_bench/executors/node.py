@@ -150,7 +150,16 @@ def _folder() -> Iterator[tuple[Path, int]]:
         yield folder, lock
     finally:
         os.close(lock)
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """The server of a worker that was killed ends a moment after it, and may write its log's last lines until then."""
+    deadline = time.monotonic() + GRACE_S
+    while folder.exists() and time.monotonic() < deadline:
         shutil.rmtree(folder, ignore_errors=True)
+        if folder.exists():
+            time.sleep(_PAUSE_S / 10)
 
 
 def remove_abandoned() -> None:
