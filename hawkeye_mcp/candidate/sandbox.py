@@ -28,8 +28,12 @@ from hawkeye_mcp.chips import Chip
 
 @dataclass(frozen=True)
 class Limits:
-    """What a candidate may use while it is traced. Tracing honest kernels takes under 1 s and 1 GB."""
+    """What a candidate may use while it is traced. Tracing honest kernels takes under 1 s and 1 GB.
 
+    start_s: until it has taken the candidate, which is of this machine and what else is going on there.
+    """
+
+    start_s: float = 180
     wall_s: float = 60
     cpu_s: int = 90
     memory_bytes: int = 8 << 30
@@ -122,13 +126,13 @@ class Sandbox:
     async def ask(self, request: Mapping[str, Any], chip: Chip, *, wall_s: float | None = None) -> Ended:
         """Send a request and take the reply. The first request holds at least the source; others may follow its reply.
 
-        wall_s: a limit of its own, instead of that on tracing.
+        wall_s: a limit of its own, instead of that on tracing. It begins when the candidate can.
         """
         request = {**request, "device": {"device_kind": chip.device_kind, "cores": chip.cores}}
         assert self._process.stdin and self._process.stderr
         wall_s = self._limits.wall_s if wall_s is None else wall_s
         answered, flooded = b"", False
-        with anyio.move_on_after(wall_s) as clock:
+        with anyio.move_on_after(wall_s if self._ready else self._limits.start_s) as clock:
             async with anyio.create_task_group() as tasks:
 
                 async def drain(stream: anyio.abc.ByteReceiveStream) -> None:
@@ -142,7 +146,9 @@ class Sandbox:
                 with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                     await self._process.stdin.send(json.dumps(request).encode() + b"\n")
                 try:
-                    self._ready = self._ready or await self._line() == tracer.READY
+                    if not self._ready:
+                        self._ready = await self._line() == tracer.READY
+                        clock.deadline = anyio.current_time() + wall_s
                     answered = await self._line() if self._ready else b""
                 except _Flooded:
                     flooded = True

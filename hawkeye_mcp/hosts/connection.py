@@ -74,7 +74,9 @@ async def connect(name: str, host: Host, silence_s: float) -> AsyncIterator[Link
         base, transport = host.url, None
         if host.ssh:
             end = await stack.enter_async_context(open_tunnel(host.ssh, host.port, host.timeout_s))
-            base, transport = f"http://127.0.0.1:{host.port}", httpx2.AsyncHTTPTransport(uds=str(end))
+            base = f"http://127.0.0.1:{host.port}"
+            # The socket has its name a moment before ssh listens at it.
+            transport = httpx2.AsyncHTTPTransport(uds=str(end), retries=2)
         proxies = httpx2.URL(base).host not in _OWN_WAY
         client = httpx2.AsyncClient(headers=headers, timeout=timeout, transport=transport, trust_env=proxies)
         yield Link(name, host, base, await stack.enter_async_context(client))
