@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hawkeye_bench.processes import tree
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0  # ends a test that is broken; no slow machine comes near
 
 
 def start_ticks(pid: int) -> int | None:

@@ -364,7 +364,7 @@ def test_a_fault_of_the_harness_exits_3(monkeypatch):
 def hawkeye(*arguments, cwd=None):
     command = [*HAWKEYE, *map(str, arguments)]
     return subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False, cwd=cwd
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900, check=False, cwd=cwd
     )
 
 
@@ -445,7 +445,7 @@ def test_stages_show_on_a_terminal_and_sigterm_leaves_no_process(tmp_path):
         members = family(process.pid, "tracer.py")  # the stage is shown before its process has started
         process.send_signal(signal.SIGTERM)
         shown += read_until(terminal, "Stopped by SIGTERM")
-        stdout, _ = process.communicate(timeout=60)
+        stdout, _ = process.communicate(timeout=900)
     os.close(terminal)
     assert process.returncode == 128 + signal.SIGTERM
     assert stdout == b""

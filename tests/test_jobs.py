@@ -18,14 +18,14 @@ async def test_identical_work_in_flight_is_one_job_and_later_work_a_new_one():
         return len(runs)
 
     async with anyio.create_task_group() as tasks:
-        jobs: Jobs[int] = Jobs(tasks, deadline_s=10)
+        jobs: Jobs[int] = Jobs(tasks, deadline_s=600)
         one = jobs.start("evaluate", ("k",), {}, work)
         assert jobs.start("evaluate", ("k",), {}, work) is one
         assert jobs.start("profile", ("k",), {}, work) is not one
         assert jobs.start("evaluate", ("other",), {}, work) is not one
         assert jobs.in_flight("evaluate") == 2
         release.set()
-        assert await wait(jobs, one, 10, 1, _silent)
+        assert await wait(jobs, one, 600, 1, _silent)
         assert one.state == "done"
         assert jobs.start("evaluate", ("k",), {}, work) is not one
     assert len(runs) == 4
@@ -48,14 +48,14 @@ async def test_work_being_cancelled_is_not_joined():
         return 7
 
     async with anyio.create_task_group() as tasks:
-        jobs: Jobs[int] = Jobs(tasks, deadline_s=10)
+        jobs: Jobs[int] = Jobs(tasks, deadline_s=600)
         dying = jobs.start("evaluate", ("k",), {}, work)
         await anyio.wait_all_tasks_blocked()
         dying.cancel()
         await cleaning.wait()
         fresh = jobs.start("evaluate", ("k",), {}, quick)
         cleaned.set()
-        assert await wait(jobs, fresh, 10, 1, _silent)
+        assert await wait(jobs, fresh, 600, 1, _silent)
         await dying.finished.wait()
     assert (fresh.state, fresh.result) == ("done", 7)
     assert dying.state == "cancelled"
@@ -71,9 +71,9 @@ async def test_how_a_job_ended_is_told_apart():
         return 0
 
     async with anyio.create_task_group() as tasks:
-        failed = Jobs(tasks, deadline_s=10).start("evaluate", ("a",), {}, fails)
+        failed = Jobs(tasks, deadline_s=600).start("evaluate", ("a",), {}, fails)
         late = Jobs(tasks, deadline_s=0).start("evaluate", ("b",), {}, hangs)
-        stopped = Jobs(tasks, deadline_s=10).start("evaluate", ("c",), {}, hangs)
+        stopped = Jobs(tasks, deadline_s=600).start("evaluate", ("c",), {}, hangs)
         await anyio.wait_all_tasks_blocked()
         stopped.cancel()
         for job in (failed, late, stopped):
@@ -126,8 +126,8 @@ async def test_a_stage_is_reported_when_it_comes_and_values_always_rise():
         return 0
 
     async with anyio.create_task_group() as tasks:
-        jobs: Jobs[int] = Jobs(tasks, deadline_s=10)
+        jobs: Jobs[int] = Jobs(tasks, deadline_s=600)
         # A heartbeat of an hour: only the stages themselves can bring the reports.
-        assert await wait(jobs, jobs.start("evaluate", ("k",), {}, work), 10, 3600, report)
+        assert await wait(jobs, jobs.start("evaluate", ("k",), {}, work), 600, 3600, report)
     assert [stage for _, stage in seen] == ["queued", "trace", "compile"]
     assert all(a < b for (a, _), (b, _) in zip(seen, seen[1:], strict=False))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from fake_judge import VERSIONS
+from families import PATIENCE_S
 
 from hawkeye_mcp import pool, workloads
 from hawkeye_mcp.evaluation import Evaluation, Timing
@@ -186,7 +187,7 @@ def test_several_processes_may_write_at_once(tmp_path: Path):
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join(30)
+        writer.join(PATIENCE_S)
         assert writer.exitcode == 0
     assert len(Pool(path).best("8p_GEMM", "v5e", "predicted", 100, "f")) == 40
 
@@ -196,9 +197,9 @@ def test_a_killed_writer_leaves_whole_records(tmp_path: Path):
     path, ready = tmp_path / "pool.sqlite3", context.Event()
     writer = context.Process(target=_add_until_killed, args=(path, ready))
     writer.start()
-    assert ready.wait(30)
+    assert ready.wait(PATIENCE_S)
     os.kill(writer.pid, signal.SIGKILL)
-    writer.join(30)
+    writer.join(PATIENCE_S)
     store = Pool(path)
     found = store.best("8p_GEMM", "v5e", "predicted", 100_000, "f")
     assert len(found) >= 5

@@ -202,7 +202,7 @@ async def test_instructions_and_prompt_are_the_loop_of_the_condition(tmp_path: P
 
 def test_building_the_server_imports_no_jax():
     code = (
-        "import sys; import hawkeye_mcp.judge.evaluate; from hawkeye_mcp.server import build_server; "
+        "import sys; import hawkeye_mcp.judge.evaluate, hawkeye_mcp.hosts.judge; from hawkeye_mcp.server import build_server; "
         "from hawkeye_mcp.submissions import Settings; "
         "build_server(Settings()); print(sorted({m.partition('.')[0] for m in sys.modules} & "
         "{'jax', 'jaxlib', 'libtpu', 'numpy'}))"

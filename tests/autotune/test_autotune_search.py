@@ -4,6 +4,7 @@ import json
 
 import anyio
 import pytest
+from serving import FAIL_AFTER_S
 from stand_in import REFUSED, SOURCE, SPACE, StandIn, estimate_us, time_us
 
 from hawkeye_mcp.autotune import parameters
@@ -28,7 +29,7 @@ async def run(folder, judge, *, space=SPACE, source=SOURCE, jobs=1, mark="mark",
     async def judged(text):
         return await judge.evaluate(text, subject.workload, subject.tpu)
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(FAIL_AFTER_S):
         return await search(
             subject,
             judge,

@@ -5,7 +5,7 @@ import json
 import anyio
 import pytest
 from fake_judge import FakeJudge
-from serving import connected, data
+from serving import FAIL_AFTER_S, connected, data
 from stand_in import SOURCE, SPACE, StandIn
 
 pytestmark = pytest.mark.anyio
@@ -92,7 +92,7 @@ async def test_it_is_a_job_with_progress_that_can_be_cancelled_and_goes_on(tmp_p
         stages.append(message)
 
     async with connected(tmp_path, held, run=tmp_path / "run") as client:
-        with anyio.fail_after(20):
+        with anyio.fail_after(FAIL_AFTER_S):
             running = data(await client.call_tool("autotune", asked(wait_s=0)))
             assert (running["status"], running["points"]) == ("running", [])
             await held.holding.wait()
@@ -113,7 +113,7 @@ async def test_a_folder_that_cannot_be_had_is_no_fault_of_the_judge(tmp_path):
         connected(tmp_path, held, run=tmp_path / "run") as client,
         connected(tmp_path, StandIn(), run=tmp_path / "run") as other,
     ):
-        with anyio.fail_after(20):
+        with anyio.fail_after(FAIL_AFTER_S):
             await client.call_tool("autotune", asked(wait_s=0))
             await held.holding.wait()
             for caller in (client, other):

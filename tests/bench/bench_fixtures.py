@@ -13,7 +13,7 @@ TESTS = Path(__file__).resolve().parent.parent
 FAKE_SERVER = [sys.executable, str(TESTS / "fake_judge_server.py")]
 
 
-BUDGET = Budget(turns=20, evaluations=5, minutes=2.0)
+BUDGET = Budget(turns=20, evaluations=5, minutes=30.0)
 
 
 def plan(**changed: Any) -> Plan:

@@ -1,13 +1,14 @@
 """The driver: which kernel counts, what a stop in the middle leaves, and what is never done twice."""
 
+import asyncio
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import anyio
 import pytest
 from bench_fixtures import FAKE_SERVER, plan
 from fake_judge import FakeJudge
+from families import ended, family, until
 from hawkeye_bench import driver, runs, schedule
 from hawkeye_bench.agents.session import connect
 from hawkeye_bench.order import RunKey, pending, planned
@@ -187,9 +188,10 @@ async def test_a_run_that_was_stopped_is_set_aside_and_done_again(tmp_path):
         tasks.start_soon(all_runs, plan(), agent, tmp_path)
         await entered.wait()
         server = calllog.read(tmp_path / "8p_GEMM/none/1/calls.jsonl")[0]["pid"]
-        assert Path(f"/proc/{server}").exists()
+        running = family(server)
         tasks.cancel_scope.cancel()
-    assert not Path(f"/proc/{server}").exists()
+    assert list(running) == [server]
+    until(lambda: ended(running))
     assert runs.finished(tmp_path / "8p_GEMM/none/1") is None
 
     outcomes, _ = await all_runs(plan(), ScriptedAgent("# fake: speedup 2\n"), tmp_path)
@@ -219,9 +221,19 @@ async def test_a_kernel_that_was_pooled_before_counts_and_its_cached_verdict_is_
 
 
 @pytest.mark.anyio
-async def test_the_time_limit_stops_the_agent_and_its_kernel_counts(tmp_path):
-    agent = ScriptedAgent("# fake: speedup 3\n", entered=anyio.Event())
-    outcomes, _ = await all_runs(plan(minutes=0.25), agent, tmp_path)
+async def test_the_time_limit_stops_the_agent_and_its_kernel_counts(tmp_path, monkeypatch):
+    class Outlasting(ScriptedAgent):
+        """Its time is over when its kernel has been judged, whatever that took: then the clock jumps."""
+
+        async def run(self, task, emit):
+            async with connect(task, emit) as session:
+                await session.call("evaluate_kernel", {"source": self.sources[0]})
+                loop = asyncio.get_running_loop()
+                now = loop.time
+                monkeypatch.setattr(loop, "time", lambda: now() + 60 * 60)
+                await anyio.sleep_forever()
+
+    outcomes, _ = await all_runs(plan(minutes=30), Outlasting("# fake: speedup 3\n"), tmp_path)
     assert (outcomes[0].stop, outcomes[0].status, outcomes[0].speedup) == ("time_limit", "correct", 3.0)
 
 
@@ -236,7 +248,7 @@ async def test_an_agent_that_says_nothing_is_held_to_its_budget(tmp_path):
             return await super().run(task, lambda kind, data: None)
 
     agent = Silent("# fake: speedup 2\n", "# fake: speedup 3\n", entered=anyio.Event())
-    run = await one_run(agent, tmp_path, productive_turns=2, minutes=0.5)
+    run = await one_run(agent, tmp_path, productive_turns=2, minutes=30)
     assert (run.stop, run.status, run.speedup, run.productive_turns) == ("productive_turn_limit", "correct", 3.0, 2)
 
 

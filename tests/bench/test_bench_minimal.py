@@ -10,7 +10,7 @@ from fake_judge import FakeJudge
 from hawkeye_bench import driver, runs
 from hawkeye_bench.agents.minimal import MinimalAgent
 from hawkeye_bench.order import RunKey
-from scripted_model import call, say, serving
+from scripted_model import Endpoint, call, say, serving
 
 from hawkeye_mcp import calllog
 
@@ -108,8 +108,7 @@ async def test_an_endpoint_that_fails_breaks_the_run_which_is_left_to_be_repeate
 
 @pytest.mark.anyio
 async def test_an_endpoint_that_is_not_there_breaks_the_run(tmp_path):
-    with serving([]) as gone:
-        pass
+    gone = Endpoint(base_url="http://127.0.0.1:1/v1")  # where nobody begins to listen meanwhile
     run = await driver.run_one(
         plan(), agent(gone), tmp_path, RunKey("8p_GEMM", "none", 1), lambda text: None, FakeJudge().open, FAKE_SERVER
     )

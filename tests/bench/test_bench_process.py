@@ -12,7 +12,7 @@ import anyio
 import pytest
 from hawkeye_bench.agents import AgentMisconfigured, process
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 # The program, a child that ignores SIGTERM in a session of its own, and that one's child: each tells its number.
 FAMILY = """
 import os, signal, subprocess, sys

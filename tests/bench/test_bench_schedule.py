@@ -48,7 +48,7 @@ async def carried_out(do, the_plan=PLAN, **options):
         slept.append(seconds)
         await anyio.lowlevel.checkpoint()
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(120):
         await schedule.run_all(
             the_plan, do.out, do, sleep=sleep, on_run=lambda key, run, text: told.append((key, run, text)), **options
         )

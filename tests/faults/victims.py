@@ -22,7 +22,7 @@ from raw_server import INITIALIZE
 
 import hawkeye_mcp
 
-PATIENCE_S = 60
+PATIENCE_S = 120
 PACKAGE = Path(hawkeye_mcp.__file__).parent
 WRITING = {str(PACKAGE / f"{name}.py") for name in ("calllog", "pool", "state", "submissions", "jobs", "server")}
 

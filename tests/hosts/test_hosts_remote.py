@@ -231,6 +231,7 @@ async def test_a_host_that_falls_silent_in_the_middle_is_given_up(tmp_path: Path
 
             tasks.start_soon(fall_silent)
             failed = await failure(way.host(), remote.evaluate, order("# fake: hold", silence_s=0.3))
+            tasks.cancel_scope.cancel()  # a slow machine may have been as silent before
     assert (failed.kind, str(failed)) == ("silent", "nothing was heard of it for 0.3 s")
 
 
@@ -291,7 +292,7 @@ async def test_what_is_no_server_of_ours_is_told_apart(tmp_path: Path):
         tasks.cancel_scope.cancel()
     assert isinstance(found, HostFailed)
     assert (found.kind, "is no hawkeye-mcp that tells its health (HTTP 200)" in str(found)) == ("stranger", True)
-    gone = (await choosing.asked({"a": Host(url=f"http://127.0.0.1:{port}")}))["a"]
+    gone = (await choosing.asked({"a": Host(url="http://127.0.0.1:1")}))["a"]
     assert isinstance(gone, HostFailed)
     assert gone.kind == "unreachable"
 
@@ -415,7 +416,7 @@ def runs(pid: int) -> bool:
 async def test_through_a_tunnel_all_is_as_without(tmp_path: Path, monkeypatch):
     log = stand_in_for_ssh(tmp_path, monkeypatch)
     async with served(tmp_path / "a", TOKENS) as server:
-        host = Host(ssh="me@tpu-vm", port=server.port, token=TOKENS["alice"], timeout_s=20)
+        host = Host(ssh="me@tpu-vm", port=server.port, token=TOKENS["alice"], timeout_s=60)
         found = await on(host, remote.evaluate, order("k"))
         assert found.status == "correct"
     called = json.loads(log.read_text())
@@ -437,7 +438,7 @@ async def test_through_a_tunnel_all_is_as_without(tmp_path: Path, monkeypatch):
     [
         (
             {"SSH_SAYS": "ssh: connect to host tpu-vm port 22: refused"},
-            20,
+            60,
             "ssh: connect to host tpu-vm port 22: refused",
         ),
         ({"SSH_HANGS": "1"}, 0.3, "ssh made no tunnel within 0.3 s"),
@@ -453,7 +454,7 @@ async def test_a_tunnel_that_is_not_made_is_told_in_sshs_words(tmp_path, monkeyp
 @pytest.mark.anyio
 async def test_a_tunnel_to_where_nobody_listens_is_told_of(tmp_path: Path, monkeypatch):
     stand_in_for_ssh(tmp_path, monkeypatch)
-    found = (await choosing.asked({"a": Host(ssh="tpu-vm", port=1, timeout_s=20)}))["a"]
+    found = (await choosing.asked({"a": Host(ssh="tpu-vm", port=1, timeout_s=60)}))["a"]
     assert isinstance(found, HostFailed)
     assert "nothing answers at port 1 of its 127.0.0.1" in str(found)
 

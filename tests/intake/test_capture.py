@@ -9,6 +9,7 @@ import anyio
 import numpy as np
 import pytest
 from capturing import captured, jax_source, run
+from families import until
 from port_records import record
 
 from hawkeye_mcp.candidate import isolation
@@ -59,7 +60,7 @@ os._exit(0)
 async def failure(folder: Path, text: str, limits: Limits | None = None, **more: Any) -> CaptureFailed:
     with pytest.raises(CaptureFailed) as failed:
         await capture(job(folder, text, **more), folder / "out", limits=limits)
-    assert left(folder) == []
+    until(lambda: not left(folder))  # killed, some need a moment to end
     assert not (folder / "out" / "capture.json").exists()
     return failed.value
 
@@ -83,7 +84,7 @@ async def test_a_jax_function_is_recorded_though_it_prints(tmp_path: Path) -> No
     found = await capture(job(tmp_path, GOOD, full={"B": 128, "D": 256}, check={}), tmp_path / "out", stages.append)
     assert found == Capture.model_validate_json((tmp_path / "out/capture.json").read_text())
     assert len(stages) == 3
-    assert left(tmp_path) == []
+    until(lambda: not left(tmp_path))
     check, full = found.sizes["check"], found.sizes["full"]
     assert [(a.name, a.shape) for a in full.arrays] == [
         ("x", (128, 256)), ("params_scale", (256,)), ("params_up", (256, 512)), ("rows", (128,)),
@@ -124,7 +125,7 @@ async def test_a_jax_function_is_recorded_though_it_prints(tmp_path: Path) -> No
     ],
 )
 async def test_whatever_the_program_does_is_told(text: str, told: str, output: str, tmp_path: Path) -> None:
-    failed = await failure(tmp_path, text, Limits(wall_s=20 if "wait" not in text else 3))
+    failed = await failure(tmp_path, text, Limits(wall_s=600 if "wait" not in text else 3))
     assert failed.kind == ("too_big" if "memory" in told else "source_fails")
     assert told in failed.message
     assert output in failed.output
@@ -138,7 +139,7 @@ async def test_cancelling_ends_the_process(tmp_path: Path) -> None:
             job(tmp_path, "import threading\nthreading.Event().wait()"), tmp_path / "out", lambda stage: scope.cancel()
         )
     assert scope.cancelled_caught
-    assert left(tmp_path) == []
+    until(lambda: not left(tmp_path))
 
 
 @pytest.mark.anyio

@@ -128,7 +128,7 @@ async def test_two_gates_at_once_record_into_folders_of_their_own(
         return record(folder)
 
     monkeypatch.setattr(captures, "capture", capture)
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             for _ in range(2):
                 tasks.start_soon(kept, job, tmp_path / "state")

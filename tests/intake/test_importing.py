@@ -208,7 +208,7 @@ async def test_an_agent_works_on_it_with_every_tool_of_one_server(
         *FAKE, "--job", str(folder / "job.json"), "--run", run.folder, "--workspace", str(tmp_path / "workspace"),
         "--state", str(tmp_path / "state"),
     ]  # fmt: skip
-    with anyio.fail_after(180):
+    with anyio.fail_after(900):
         async with Client(StdioServerParameters(command=program, args=options)) as client:
 
             async def call(tool: str, **given: str) -> dict[str, Any]:
@@ -304,7 +304,7 @@ except typer.Exit as ended:
 def ended(tmp_path: Path, stage: str, by: str) -> subprocess.CompletedProcess[str]:
     path = job(tmp_path / "job")
     command = [sys.executable, "-c", ENDING, str(path), str(tmp_path / "into"), stage, by]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ def process(run: store.Run, code: str) -> subprocess.Popen:
     """Python that has `run`, `store` and `record`."""
     head = f"import os, signal, sys; sys.path.insert(0, {str(HERE)!r})\nfrom pathlib import Path\n"
     head += "from run_results import record\nfrom hawkeye_mcp.runs import store\n"
+    head += "store._LOCK_WAIT_S = 600\n"  # how long a slow disk keeps another waiting is no subject here
     head += f"run = store.Run(Path({str(run.folder)!r}))\n"
     return subprocess.Popen([sys.executable, "-c", head + code])
 

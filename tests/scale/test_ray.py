@@ -42,12 +42,11 @@ def test_an_address_of_another_kind_is_told_what_to_be(address):
 
 
 def test_where_nobody_listens_is_said_at_once():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        free = taken.getsockname()[1]
-    for address in (f"127.0.0.1:{free}", "127.0.0.1:99999"):
-        with pytest.raises(ClusterUnusable, match=f"nothing answers at {address} .*`ray status`"):
-            ray.reach(address)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # it does not listen, and nobody else can
+        for address in (f"127.0.0.1:{silent.getsockname()[1]}", "127.0.0.1:99999"):
+            with pytest.raises(ClusterUnusable, match=f"nothing answers at {address} .*`ray status`"):
+                ray.reach(address)
 
 
 def test_runs_go_to_the_hosts_of_the_chip_and_take_one_chip_each():

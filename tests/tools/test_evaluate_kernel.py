@@ -1,6 +1,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -9,6 +10,7 @@ from serving import ERAS, Waiting, connected, data, refusal, text
 
 from hawkeye_mcp import calllog, pool
 from hawkeye_mcp.evaluation import Status
+from hawkeye_mcp.submissions import App
 from hawkeye_mcp.tools import answering, reports
 
 STATUSES = Status.__args__
@@ -125,7 +127,7 @@ async def test_a_waiting_client_gets_rising_heartbeats_with_the_stage(tmp_path: 
 
     async def on_progress(value: float, total: float | None, message: str | None) -> None:
         beats.append((value, total, message))
-        if len(beats) >= 5:
+        if len(beats) >= 5 and message == "trace":
             enough.set()
 
     async with connected(tmp_path, judge, mode) as client:
@@ -200,11 +202,22 @@ async def test_a_job_whose_id_was_told_survives_its_callers(tmp_path: Path):
     assert done["status"] == "correct"
 
 
+async def past_its_deadline(folder: Path, judge: FakeJudge, source: str) -> dict[str, Any]:
+    """The report of a job whose deadline comes while its kernel is being judged, however long that took to begin."""
+    opened: list[App] = []
+    async with connected(folder, judge, on_opened=opened.append) as client, anyio.create_task_group() as tasks:
+        call = Waiting(client, "evaluate_kernel", {"source": source})
+        tasks.start_soon(call)
+        await judge.entered.wait()
+        (job,) = opened[0].jobs._by_id.values()
+        job.scope.deadline = anyio.current_time()
+    return data(call.result)
+
+
 @pytest.mark.anyio
 async def test_a_job_past_its_deadline_is_stopped_and_says_so(tmp_path: Path):
     judge = FakeJudge()
-    async with connected(tmp_path, judge, deadline_s=1) as client:
-        found = data(await client.call_tool("evaluate_kernel", {"source": "# fake: hold"}))
+    found = await past_its_deadline(tmp_path, judge, "# fake: hold")
     assert found["status"] == "timeout"
     assert "deadline" in found["message"]
     assert "cheaper to compile" in found["next_step"]
@@ -213,8 +226,7 @@ async def test_a_job_past_its_deadline_is_stopped_and_says_so(tmp_path: Path):
 
 @pytest.mark.anyio
 async def test_a_deadline_while_verifying_asks_for_the_check_size_not_for_a_cheaper_compile(tmp_path: Path):
-    async with connected(tmp_path, deadline_s=1) as client:
-        found = data(await client.call_tool("evaluate_kernel", {"source": "# fake: stage verify\n# fake: hold"}))
+    found = await past_its_deadline(tmp_path, FakeJudge(), "# fake: stage verify\n# fake: hold")
     assert found["status"] == "timeout"
     assert "'verify'" in found["message"]
     assert found["next_step"].startswith("Make it traceable at the check size")

@@ -51,7 +51,7 @@ async def test_a_port_goes_through_both_gates(tmp_path: Path):
     async def heard(value: float, total: float | None, message: str | None) -> None:
         stages.append(message)
 
-    with anyio.fail_after(180):
+    with anyio.fail_after(900):
         async with Client(server) as client:
             values = data(await client.call_tool("verify_port", {"path": "port.py"}, progress_callback=heard))
             while values["status"] == "running":
