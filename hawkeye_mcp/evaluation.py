@@ -227,6 +227,9 @@ class Evaluation(Model):
     versions: Versions
     stages_s: dict[str, float] = Field({}, description="Seconds of wall clock by stage.")
     created: str = Field(description="ISO 8601, UTC")
+    judged_on: str | None = Field(
+        None, description="The registered host that judged it, or those of which none did; null: this machine."
+    )
 
     @property
     def speedup(self) -> float | None:

@@ -10,6 +10,7 @@ from anyio.abc import TaskGroup
 
 from hawkeye_mcp.evaluation import Evaluation
 from hawkeye_mcp.profile import Profile
+from hawkeye_mcp.sanitizer.model import Sanitized
 from hawkeye_mcp.workloads import Workload
 
 logger = logging.getLogger(__name__)
@@ -18,7 +19,7 @@ _CLOSE_S = 5.0
 
 
 class Judge(Protocol):
-    """Neither method raises for anything a candidate does; cancelling the caller stops the work."""
+    """No method raises for anything a candidate does; cancelling the caller stops the work."""
 
     @property
     def isolation(self) -> str: ...
@@ -30,6 +31,10 @@ class Judge(Protocol):
     async def profile(
         self, source: str, workload: Workload, tpu: str, *, progress: Callable[[str], None] = ...
     ) -> Profile: ...
+
+    async def sanitize(
+        self, source: str, workload: Workload, tpu: str, *, progress: Callable[[str], None] = ...
+    ) -> Sanitized: ...
 
 
 JudgeFactory = Callable[[], AbstractAsyncContextManager[Judge]]

@@ -7,7 +7,7 @@ there.
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -134,19 +134,22 @@ class Pool:
         with self._connect() as db:
             db.execute(f"INSERT INTO evaluations VALUES ({', '.join('?' * len(row))})", row)
 
-    def cached(self, kernel_sha256: str, workload: str, tpu: str, fingerprint: str) -> Evaluation | None:
-        """The latest verdict on the same kernel text under the same fingerprint.
+    def cached(
+        self, kernel_sha256: str, workload: str, tpu: str, fingerprint: str, hosts: Collection[str | None] = (None,)
+    ) -> Evaluation | None:
+        """The latest verdict on the same kernel text under the same fingerprint, of one of the hosts; None is this
+        machine. Another may have a TPU that this one lacks, and then measures what was predicted here.
 
         harness_error and timeout are never reused: they say something of the machine, not of the kernel.
         """
         with self._connect() as db:
-            row = db.execute(
+            rows = db.execute(
                 "SELECT evaluation FROM evaluations WHERE kernel_sha256 = ? AND workload = ? AND tpu = ? "
-                "AND fingerprint = ? AND status NOT IN ('harness_error', 'timeout') ORDER BY rowid DESC "
-                "LIMIT 1",
+                "AND fingerprint = ? AND status NOT IN ('harness_error', 'timeout') ORDER BY rowid DESC",
                 (kernel_sha256, workload, tpu, fingerprint),
-            ).fetchone()
-        return _evaluation(row[0]) if row else None
+            ).fetchall()
+        found = (_evaluation(row[0]) for row in rows)
+        return next((one for one in found if one and one.judged_on in hosts), None)
 
     def best(self, workload: str, tpu: str, source: Source, limit: int, fingerprint: str) -> list[Evaluation]:
         """Correct kernels with times of one source, best first, each kernel once with its latest verdict.

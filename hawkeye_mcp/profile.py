@@ -172,3 +172,6 @@ class Profile(Model):
     findings: list[Finding] = Field([], description="at most three, worst first")
     compiler_message: str | None = None
     versions: Versions
+    judged_on: str | None = Field(
+        None, description="The registered host that looked, or those of which none did; null: this machine."
+    )

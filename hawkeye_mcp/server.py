@@ -15,11 +15,11 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import anyio
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -35,6 +35,9 @@ from hawkeye_mcp.pool import Pool
 from hawkeye_mcp.submissions import App, Settings
 from hawkeye_mcp.tools import evaluate_kernel, job, kernel_pool, profile, read_workload, resources, sanitize
 from hawkeye_mcp.tools.arguments import FlatTool
+
+if TYPE_CHECKING:
+    from hawkeye_mcp.hosts.registry import Host
 
 logger = logging.getLogger(__name__)
 
@@ -151,6 +154,7 @@ def _lifespan(
             tpu=settings.tpu,
             workload=settings.workload,
             max_evaluations=settings.max_evaluations,
+            **({"judge_hosts": settings.judge_hosts} if settings.judge_hosts else {}),
         )
         try:
             # Nested so that jobs end before the judge closes.
@@ -252,11 +256,14 @@ def _correlation(meta: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Options:
-    """The command line, checked. `listening` is the socket of the http transport; None means stdio. tokens: by owner."""
+    """The command line, checked. `listening` is the socket of the http transport; None means stdio. tokens: by owner.
+    judge_hosts: those that judge, by name; none: this machine.
+    """
 
     settings: Settings
     listening: socket.socket | None
     tokens: dict[str, str] | None = None
+    judge_hosts: "dict[str, Host]" = field(default_factory=dict)
 
 
 def parse(argv: Sequence[str] | None) -> Options:
@@ -292,6 +299,13 @@ def parse(argv: Sequence[str] | None) -> Options:
         default=None,
         help="evaluation budget; 0: no limit; default: what --job says, or none",
     )
+    parser.add_argument(
+        "--judge-host",
+        default=None,
+        metavar="NAME[,NAME]...|all",
+        help="registered hosts that judge instead of this machine, the least busy one each time (hawkeye hosts); --host "
+        "is where this server listens. The tools of --job run your own program, and stay here",
+    )
     parser.add_argument("--transport", default="stdio", choices=("stdio", "http"))
     parser.add_argument("--host", default="127.0.0.1", help="for http; other than this machine only with --token-file")
     parser.add_argument("--port", type=int, default=8931, help="for http; 0: any free one")
@@ -306,6 +320,7 @@ def parse(argv: Sequence[str] | None) -> Options:
     if found.run is not None:
         _pin_to_run(parser, found)
     max_points = _as_job_says(parser, found) if found.job is not None else 0
+    judging_hosts = _hosts(parser, found.judge_host) if found.judge_host is not None else {}
     pinned = None
     if found.workload:
         try:
@@ -330,6 +345,7 @@ def parse(argv: Sequence[str] | None) -> Options:
         max_points=max_points,
         job=found.job.resolve() if found.job else None,
         run=found.run.resolve() if found.run else None,
+        judge_hosts=tuple(judging_hosts),
     )
     try:
         state_folder.mkdir(parents=True, exist_ok=True)
@@ -339,17 +355,27 @@ def parse(argv: Sequence[str] | None) -> Options:
     if found.transport == "stdio":
         if found.token_file:
             parser.error("argument --token-file: only with --transport http; over stdio nobody else can call")
-        return Options(settings, None)
+        return Options(settings, None, judge_hosts=judging_hosts)
     from hawkeye_mcp import http_transport
 
     given = found.token_file or os.environ.get("HAWKEYE_TOKENS_FILE")
     try:
         tokens = owners.read(Path(given)) if given else None
-        return Options(settings, http_transport.listen(found.host, found.port, guarded=tokens is not None), tokens)
+        listening = http_transport.listen(found.host, found.port, guarded=tokens is not None)
+        return Options(settings, listening, tokens, judging_hosts)
     except owners.BadTokens as error:
         parser.error(f"argument --token-file: {error}")
     except http_transport.CannotListen as error:
         parser.error(f"argument --host: {error}")
+
+
+def _hosts(parser: argparse.ArgumentParser, names: str) -> "dict[str, Host]":
+    from hawkeye_mcp.hosts import registry
+
+    try:
+        return registry.find(names)
+    except registry.RegistryError as error:
+        parser.error(f"argument --judge-host: {error}")
 
 
 def _as_job_says(parser: argparse.ArgumentParser, found: argparse.Namespace) -> int:
@@ -401,6 +427,10 @@ def main(argv: Sequence[str] | None = None, judge_factory: JudgeFactory | None =
     run = options.settings.run
     if run and run.is_relative_to(options.settings.workspace):
         logger.warning("the run %s is inside the workspace: an agent can change what it says", run)
+    if options.judge_hosts and judge_factory is None:
+        from hawkeye_mcp.hosts import judge
+
+        judge_factory = partial(judge.open_judge, options.judge_hosts)
     exiting = _Exit()
     opened: list[App] = []
     server = build_server(

@@ -33,6 +33,7 @@ class Settings:
     pool and of whatever must outlive the process. max_evaluations: 0 means no limit. deadline_s: of each job. job: the
     job file whose ports are gated; None: those tools are not there. run: folder of the run that keeps every verdict of this
     server; None: none does, and the tools on it are not there. max_points: of all searches of the run; 0 means no limit.
+    judge_hosts: names of the registered hosts that judge; none: this machine.
     """
 
     condition: Condition = "full"
@@ -48,6 +49,7 @@ class Settings:
     job: Path | None = None
     run: Path | None = None
     max_points: int = 0
+    judge_hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,10 @@ async def earlier_verdict(app: App, source: str, workload: Workload, tpu: str) -
 
 
 async def _stored(app: App, source: str, workload: Workload, tpu: str) -> Evaluation | None:
+    hosts = app.settings.judge_hosts or (None,)
+
     def look() -> Evaluation | None:
-        return app.pool.cached(kernels.sha256(source), workload.name, tpu, pool.fingerprint(workload))
+        return app.pool.cached(kernels.sha256(source), workload.name, tpu, pool.fingerprint(workload), hosts)
 
     return await run_sync(look)
 
@@ -192,6 +196,7 @@ def _log_verdict(
         # The client is not told of the harness's inside; the operator is.
         fault=outcome.message if outcome.status == "harness_error" else None,
         elapsed_s=round(job.elapsed_s, 3) if job else 0.0,
+        **({"judged_on": outcome.judged_on, "isolation": outcome.isolation} if outcome.judged_on else {}),
     )
 
 

@@ -34,6 +34,8 @@ from hawkeye_mcp.evaluation import (
 from hawkeye_mcp.judge.verdict import NEXT_STEP
 from hawkeye_mcp.pool import sha256
 from hawkeye_mcp.profile import Count, Finding, Profile
+from hawkeye_mcp.sanitizer import run as sanitizer
+from hawkeye_mcp.sanitizer.model import Sanitized
 from hawkeye_mcp.workloads import Workload
 
 VERSIONS = Versions(hawkeye="0", jax="0", jaxlib="0", libtpu="0")
@@ -129,6 +131,12 @@ class FakeJudge:
             findings=[Finding(text="MXU busy 12 %", counter="mxu_matmuls", taxonomy_row="01_mxu_feed")],
             versions=VERSIONS,
         )
+
+    async def sanitize(
+        self, source: str, workload: Workload, tpu: str, *, progress: Callable[[str], None] = lambda stage: None
+    ) -> Sanitized:
+        """The real one, unless a test puts another in its place."""
+        return await sanitizer.sanitize(source, workload, tpu, progress=progress)
 
     async def _act(self, source: str, progress: Callable[[str], None]) -> set[str]:
         said = set(re.findall(r"# fake: (.*)", source))

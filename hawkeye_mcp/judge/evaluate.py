@@ -47,6 +47,8 @@ from hawkeye_mcp.judge.workers import (
 from hawkeye_mcp.kernels import sha256
 from hawkeye_mcp.mosaic_eval.run import bound
 from hawkeye_mcp.profile import Finding, Profile
+from hawkeye_mcp.sanitizer import run as sanitizing
+from hawkeye_mcp.sanitizer.model import Sanitized
 from hawkeye_mcp.sanitizer.run import Sanitizer
 from hawkeye_mcp.versions import versions
 from hawkeye_mcp.workloads import Size, Workload
@@ -230,6 +232,10 @@ class Judge:
             compiler_message=outcome.compiler_message,
             versions=versions(),
         )
+
+    async def sanitize(self, source: str, workload: Workload, tpu: str, *, progress: Progress = _ignore) -> Sanitized:
+        """What a TPU would do wrong with a kernel; no verdict. Its processes start and end with the call."""
+        return await sanitizing.sanitize(source, workload, tpu, progress=progress)
 
     async def _outcome(self, work: Work, stages: Callable[[], Awaitable[Outcome]]) -> Outcome:
         """Run the stages; whatever ends them early becomes a status."""

@@ -72,6 +72,11 @@ def build(settings: Settings) -> arguments.FlatTool:
         subject = arguments.workload(settings, workload)
         chip = arguments.tpu(settings, tpu)
         kernel = arguments.kernel(settings, source, path)
+        if strategy == "halving" and settings.judge_hosts:
+            raise ToolError(
+                "strategy halving needs estimates, which the hosts that judge for this server do not make: "
+                "choose grid, random or tpe."
+            )
         longest = min(float(seconds), _SEARCHING * settings.deadline_s)
         try:
             request = Request(kernel, subject, chip, parse(space), strategy, points or None, seed, longest)
@@ -104,7 +109,8 @@ def start(app: App, request: Request) -> Job[Autotuned]:
             return await _evaluated(app, request, source)
 
         judge = cast("Looks", await app.judge.get())
-        known = pool.fingerprint(request.workload)
+        # What was found elsewhere is looked at again: a host may measure what is predicted here.
+        known = " ".join([pool.fingerprint(request.workload), *app.settings.judge_hosts])
         return await search(request, judge, evaluate, folder, known, progress=job.progress, may_look=may_look)
 
     search_of = (request.space.model_dump_json(), request.strategy, str(request.points), str(request.seed))

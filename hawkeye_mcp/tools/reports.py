@@ -23,6 +23,11 @@ LARGEST_BYTES = 11_000
 # texts may name what a condition withholds.
 FAULT = "The judge itself failed. The kernel was not judged and no evaluation was spent."
 AFTER_FAULT = "Submit it again; if it fails again, tell the operator of this server: its log says why."
+NO_HOST = "None of the hosts that judge for this server did it. The kernel was not judged and no evaluation was spent."
+AFTER_NO_HOST = (
+    "Submit it again in a minute; if it fails again, tell the operator of this server: its log says why, and "
+    "`hawkeye hosts check` what each host lacks."
+)
 
 
 class Report(BaseModel):
@@ -111,7 +116,8 @@ def whole_json(outcome: Evaluation | Profile, condition: Condition) -> str:
 def _told(outcome: Evaluation | Profile) -> dict[str, str]:
     """The words on it for a client: the judge's own, unless they are of its own fault."""
     if outcome.status == "harness_error":
-        return {"message": FAULT, "next_step": AFTER_FAULT}
+        message, next_step = (NO_HOST, AFTER_NO_HOST) if outcome.judged_on else (FAULT, AFTER_FAULT)
+        return {"message": message, "next_step": next_step}
     return {"message": outcome.message, "next_step": outcome.next_step}
 
 

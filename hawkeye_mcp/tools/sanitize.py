@@ -7,7 +7,6 @@ from mcp.types import CallToolResult, ToolAnnotations
 
 from hawkeye_mcp import kernels
 from hawkeye_mcp.jobs import Job, Jobs
-from hawkeye_mcp.sanitizer import run
 from hawkeye_mcp.sanitizer.model import Sanitized
 from hawkeye_mcp.submissions import App, Settings
 from hawkeye_mcp.tools import arguments
@@ -46,7 +45,8 @@ def start(app: App, source: str, workload: Workload, tpu: str) -> Job[Any]:
     """Start sanitizing, or join the job that is at the same text."""
 
     async def work(job: Job[Any]) -> Sanitized:
-        return await run.sanitize(source, workload, tpu, progress=job.progress)
+        judge = await app.judge.get()
+        return await judge.sanitize(source, workload, tpu, progress=job.progress)
 
     subject = {"kernel_sha256": app.log.keep_kernel(source), "workload": workload.name, "tpu": tpu}
     job = cast("Jobs[Any]", app.jobs).start("sanitize", (kernels.sha256(source), workload.name, tpu), subject, work)
