@@ -57,7 +57,7 @@ def judged(
     from hawkeye_mcp.hosts.remote import Order
 
     async def work(link: "Link", health: "Health", progress: Progress) -> list[Result]:
-        found = [await one(link, Order(kernel, workload.name, tpu, progress, tell)) for kernel in kernels]
+        found = [await one(link, Order(kernel, workload, tpu, progress, tell)) for kernel in kernels]
         tell(f"{link.name} ({link.host.address}; {attached(health.tpus)}){_source(found[0])}")
         return found
 

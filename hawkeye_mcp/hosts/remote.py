@@ -47,7 +47,7 @@ class Order:
     """What a host is asked: which tool, on which kernel. tell: takes a line about the host's answer."""
 
     kernel: str
-    workload: str
+    workload: Workload
     tpu: str
     progress: Progress = lambda stage: None
     tell: Callable[[str], None] = lambda line: None
@@ -95,10 +95,10 @@ class HostJudge:
     tell: Callable[[str], None]
 
     async def profile(self, source: str, workload: Workload, tpu: str, **_: object) -> Profile:
-        return await profile(self.link, Order(source, workload.name, tpu, tell=self.tell))
+        return await profile(self.link, Order(source, workload, tpu, tell=self.tell))
 
     async def evaluate(self, source: str, workload: Workload, tpu: str) -> Evaluation:
-        return await evaluate(self.link, Order(source, workload.name, tpu, tell=self.tell))
+        return await evaluate(self.link, Order(source, workload, tpu, tell=self.tell))
 
 
 @asynccontextmanager
@@ -107,7 +107,7 @@ async def _work(link: Link, tool: str, order: Order) -> AsyncIterator[tuple[Clie
     job_id = ""
     try:
         async with _client(link) as client:
-            arguments = {"workload": order.workload, "source": order.kernel, "tpu": order.tpu, "wait_s": _WAIT_S}
+            arguments = {"workload": order.workload.name, "source": order.kernel, "tpu": order.tpu, "wait_s": _WAIT_S}
             report = await _call(client, tool, arguments, order)
             while report["status"] == "running":
                 job_id = report["job_id"]

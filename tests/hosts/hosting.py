@@ -14,7 +14,7 @@ from anyio.abc import SocketStream
 from fake_judge import FakeJudge
 from serving import settings
 
-from hawkeye_mcp import http_transport
+from hawkeye_mcp import http_transport, workloads
 from hawkeye_mcp.hosts.registry import Host
 from hawkeye_mcp.hosts.remote import Order
 from hawkeye_mcp.server import build_server
@@ -106,7 +106,7 @@ async def way_to(port: int) -> AsyncIterator[Way]:
 
 def order(kernel: str, told: list[str] | None = None, **fields: Any) -> Order:
     tell = told.append if told is not None else lambda line: None
-    return Order(kernel, "8p_GEMM", "v5e", tell=tell, **fields)
+    return Order(kernel, workloads.load("8p_GEMM"), "v5e", tell=tell, **fields)
 
 
 SSH = f"""#!{sys.executable}

@@ -10,7 +10,7 @@ from anyio.abc import TaskGroup
 from hosting import TOKENS, order, served, stand_in_for_ssh, way_to
 from serving import FAIL_AFTER_S
 
-from hawkeye_mcp import pool
+from hawkeye_mcp import pool, workloads
 from hawkeye_mcp.evaluation import Evaluation, Versions
 from hawkeye_mcp.hosts import choosing, remote
 from hawkeye_mcp.hosts.choosing import NoHost
@@ -46,7 +46,7 @@ async def test_the_whole_verdict_comes_back_and_its_stages_before(tmp_path: Path
                 server.judge.release.set()
 
         kernel = f"{MEASURED}\n# fake: stage verify\n# fake: hold"
-        asked = remote.Order(kernel, "8p_GEMM", "v5e", progress)
+        asked = remote.Order(kernel, workloads.load("8p_GEMM"), "v5e", progress)
         found = await on(server.host("alice"), remote.evaluate, asked)
         again = await on(server.host("bob"), remote.evaluate, asked)
         kept = pool.Pool(tmp_path / "state" / "pool.sqlite3").read(found.id).evaluation
