@@ -1,5 +1,6 @@
 """`hawkeye compare`: a kernel beside the PyTorch module that it stands for."""
 
+import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
@@ -9,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hawkeye_mcp.chips import DEFAULT_TPU
-from hawkeye_mcp.commands import options, running
+from hawkeye_mcp.commands import options, remote, running
 
 if TYPE_CHECKING:
+    from hawkeye_mcp.hosts.connection import Link
+    from hawkeye_mcp.hosts.health import Health
     from hawkeye_mcp.intake.job import Job
     from hawkeye_mcp.intake.original import Beside
     from hawkeye_mcp.profile import Profile
@@ -47,12 +50,13 @@ def compare(
         ),
     ] = None,
     tpu: options.TpuOption = DEFAULT_TPU,
+    host: remote.HostOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Run your real PyTorch beside a kernel: do they agree, and how long does each take where it ran?
 
     Results are compared on the arguments that the module's own file gives. Times stand side by side with their sources;
-    a ratio is given only where one device ran both.
+    a ratio is given only where one device ran both. With --host the kernel's time is had there; your module runs here.
 
     Exit code: 0 they agree, 1 they do not, 2 wrong usage, 3 the harness failed.
     """
@@ -68,10 +72,17 @@ def compare(
         raise typer.BadParameter("give the module's file or its job file, one of the two.", param_hint="--torch")
 
     imported = workloads.find(workload) if workload else None
+    if host and not imported:
+        raise typer.BadParameter(
+            "a host times the kernel of a workload: give --workload, or leave it out.", param_hint="--host"
+        )
 
     async def judge(progress: Progress) -> "Beside":
         async with AsyncExitStack() as stack:
-            profile = partial(_profiled, stack, kernel, imported, tpu, progress) if imported else None
+            profile = None
+            if imported:
+                at = partial(_there, host) if host else partial(_profiled, stack)
+                profile = partial(at, kernel, imported, tpu, progress)
             return await original.beside(kernel, subject, tpu, state.folder(), progress, profile, imported)
 
     try:
@@ -103,3 +114,26 @@ async def _profiled(
 
     judge = await stack.enter_async_context(open_judge(warm=tpu))
     return await judge.profile(kernel, workload, tpu, counters=False, progress=progress)
+
+
+async def _there(hosts: str, kernel: str, workload: "Workload", tpu: str, progress: Progress) -> "Profile":
+    """What one of the hosts says of the kernel.
+
+    Raises:
+        NoTime: none does; the comparison of the results stands without.
+    """
+    from hawkeye_mcp.hosts import choosing, registry
+    from hawkeye_mcp.hosts.remote import NoVerdict, Order, profile
+    from hawkeye_mcp.intake.original import NoTime
+
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # what befalls a connection is told in one line
+
+    async def look(link: "Link", _: "Health") -> "Profile":
+        order = Order(kernel, workload, tpu, lambda stage: progress(f"{link.name}: {stage}"), remote.tell)
+        found = await profile(link, order)
+        return found.model_copy(update={"judged_on": link.name})
+
+    try:
+        return await choosing.on_one_of(registry.find(hosts), look, remote.tell)
+    except (choosing.NoHost, NoVerdict) as error:
+        raise NoTime(str(error)) from None

@@ -29,6 +29,10 @@ _CHECK = "recorded"
 _NOT_TIMED = "not timed: the time of a kernel that is wrong says nothing"
 
 
+class NoTime(Exception):
+    """The kernel's time cannot be had; the message says why."""
+
+
 class Side(BaseModel):
     """How long one of the two takes. us: null with the reason in `note`."""
 
@@ -40,6 +44,7 @@ class Side(BaseModel):
     )
     source: Literal["measured", "predicted"] | None = None
     on: str = Field("", description="The device and program that the time is of.")
+    host: str = Field("", description="The registered host that has the device; empty: this machine.")
     note: str = ""
 
 
@@ -86,7 +91,8 @@ async def beside(
 ) -> Beside:
     """Run the module of a job and a kernel on the same arguments, and tell how long each takes.
 
-    profile: looks into the kernel for `workload`, which was imported from the module; without it the kernel has no time.
+    profile: looks into the kernel for `workload`, which was imported from the module, or raises NoTime; without it the
+    kernel has no time.
 
     Raises:
         CaptureFailed: the module cannot be run. SandboxFailed, WorkerError, WorkerUnavailable.
@@ -185,7 +191,10 @@ async def _kernel(profile: Callable[[], Awaitable[Profile]] | None) -> Side:
         return Side(
             note="unknown: --workload names the workload that was imported from the module, which has its full size"
         )
-    found = await profile()
+    try:
+        found = await profile()
+    except NoTime as error:
+        return Side(note=f"unknown: {error}")
     timing = found.timing
     if found.measured and found.measured.candidate_us is not None:
         timing = found.measured
@@ -195,6 +204,7 @@ async def _kernel(profile: Callable[[], Awaitable[Profile]] | None) -> Side:
     return Side(
         us=timing.candidate_us, interval_us=timing.candidate_interval_us, source=timing.source,
         on=f"TPU {found.tpu}, {versions}" if timing.source == "predicted" else f"TPU {found.tpu}",
+        host=found.judged_on or "",
         note="only a lower bound" if timing.lower_bound else "",
     )  # fmt: skip
 
@@ -218,6 +228,11 @@ def _ratio(original: Side, kernel: Side) -> tuple[float | None, str]:
     """The original's time over the kernel's, and why there is none or what it is of."""
     if original.us is None or kernel.us is None:
         return None, "one of the two has no time"
+    if kernel.host:
+        return (
+            None,
+            f"the original was measured on this machine, and the kernel's time is {kernel.source} on {kernel.host}",
+        )
     if kernel.source == "measured" and original.on.startswith("TPU "):
         return original.us / kernel.us, "both measured on this machine's TPU"
     return None, f"the original was measured on another device, and the kernel's time is {kernel.source}"
@@ -243,4 +258,5 @@ def _told(side: Side) -> str:
         return side.note
     ends = f" [{side.interval_us[0]:.4g} to {side.interval_us[1]:.4g}]" if side.interval_us else ""
     note = f" ({side.note})" if side.note else ""
-    return f"{side.us:.4g} us{ends}, {side.source}: {side.on}{note}"
+    where = f", by {side.host}" if side.host else ""
+    return f"{side.us:.4g} us{ends}, {side.source}: {side.on}{where}{note}"
