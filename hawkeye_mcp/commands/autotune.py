@@ -217,7 +217,7 @@ def _there(host: str, request: "Request", folder: Path, jobs: int, as_json: bool
     from hawkeye_mcp.autotune.search import search
     from hawkeye_mcp.autotune.store import Busy, Unusable
     from hawkeye_mcp.hosts.errors import HostFailed
-    from hawkeye_mcp.hosts.remote import HostJudge
+    from hawkeye_mcp.hosts.judge import HostJudge
     from hawkeye_mcp.judge.verdict import leaves
     from hawkeye_mcp.pool import fingerprint
 

@@ -48,6 +48,23 @@ def unlike(health: Health) -> str:
 
 
 @dataclass(frozen=True)
+class HostJudge:
+    """One host, connected, in the place of a judge of this machine. It cannot be stopped in the middle by an estimate.
+
+    Both methods raise HostFailed and NoVerdict; see `remote`.
+    """
+
+    link: Link
+    tell: Callable[[str], None]
+
+    async def profile(self, source: str, workload: Workload, tpu: str, **_: object) -> Profile:
+        return await remote.profile(self.link, Order(source, workload, tpu, tell=self.tell))
+
+    async def evaluate(self, source: str, workload: Workload, tpu: str) -> Evaluation:
+        return await remote.evaluate(self.link, Order(source, workload, tpu, tell=self.tell))
+
+
+@dataclass(frozen=True)
 class AnyHost:
     """A judge: each judgement is made by the least busy of the hosts, and by the next one if that fails.
 

@@ -87,20 +87,6 @@ async def _whole(link: Link, tool: str, order: Order) -> Any:
         return json.loads(texts[0])
 
 
-@dataclass(frozen=True)
-class HostJudge:
-    """A host in the place of a judge of this machine. It cannot be stopped in the middle by an estimate."""
-
-    link: Link
-    tell: Callable[[str], None]
-
-    async def profile(self, source: str, workload: Workload, tpu: str, **_: object) -> Profile:
-        return await profile(self.link, Order(source, workload, tpu, tell=self.tell))
-
-    async def evaluate(self, source: str, workload: Workload, tpu: str) -> Evaluation:
-        return await evaluate(self.link, Order(source, workload, tpu, tell=self.tell))
-
-
 @asynccontextmanager
 async def _work(link: Link, tool: str, order: Order) -> AsyncIterator[tuple[Client, dict[str, Any]]]:
     """The finished report and the client that it came by; work that is not waited for any more is cancelled there."""
