@@ -12,7 +12,7 @@ async def optimised(function, inputs, tpu="v5e"):
     pool = WorkerPool("compiler")
     try:
         reply = await pool.call(
-            "compile", 120, artifact_b64=base64.b64encode(tpu_bytes(function, inputs)).decode(), tpu=tpu
+            "compile", 600, artifact_b64=base64.b64encode(tpu_bytes(function, inputs)).decode(), tpu=tpu
         )
     finally:
         await pool.close()

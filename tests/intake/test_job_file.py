@@ -213,9 +213,7 @@ _VALUES = st.recursive(
 _PLACES = [name.replace("[]", ".0") for name in fields.table()]
 
 
-@settings(
-    max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(
     kind=st.sampled_from(list(JOBS)),
     changes=st.dictionaries(st.sampled_from(_PLACES), _VALUES | st.just(REMOVED), min_size=1, max_size=3),
@@ -239,9 +237,7 @@ def test_no_job_whatever_ends_the_check_and_each_error_says_what_to_do(
         assert report.exit_code == 1  # what the models refuse is never taken for valid
 
 
-@settings(
-    max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.binary(max_size=200) | st.text(max_size=100).map(lambda text: text.encode("utf-8", "surrogatepass")))
 def test_no_bytes_whatever_end_the_check(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "job.json").write_bytes(data)

@@ -188,9 +188,9 @@ async def test_a_process_of_its_own_serves_it(monkeypatch):
             "workload": NAME, "size": "check", "artifact_b64": _artifact(PLAIN), "device_kind": "cpu", "least_us": 1e9,
             "ceiling": "its FLOPs at peak", "repeats": 2,
         }  # fmt: skip
-        reply = await worker.call("measure", request, 240)
+        reply = await worker.call("measure", request, 900)
         assert Measurement.model_validate(reply["measurement"]).verdict == "void"
         with pytest.raises(WorkerError, match="Unreadable"):
-            await worker.call("measure", request | {"artifact_b64": "AAAA"}, 120)
+            await worker.call("measure", request | {"artifact_b64": "AAAA"}, 900)
     finally:
         await worker.close()

@@ -76,7 +76,7 @@ async def tracer():
 
 
 async def looked(tracer, function, inputs, point):
-    reply = await tracer.call("count_point", 120, **arguments(function, inputs), point=point)
+    reply = await tracer.call("count_point", 600, **arguments(function, inputs), point=point)
     assert reply["note"] == ""
     assert reply["look"]["cycles"] == reply["cycles"] > 0
     return reply["look"]
@@ -166,7 +166,7 @@ async def test_without_dumps_the_cycles_are_still_there_and_the_reason():
     pool = WorkerPool("profiler")  # whose libtpu writes no dumps
     try:
         asked = arguments("doubled", [((1024, 512), "float32")])
-        reply = await pool.call("count_point", 120, **asked, point=[4])
+        reply = await pool.call("count_point", 600, **asked, point=[4])
     finally:
         await pool.close()
     assert reply["cycles"] > 0

@@ -32,9 +32,9 @@ def _artifact(function, *inputs, tpu="v5e"):
 async def _cycles(pool, function, *inputs, tpu="v5e"):
     """Sampled cycles of a function's only kernel."""
     asked = _artifact(function, *inputs, tpu=tpu)
-    (kernel,) = (await pool.call("plan", 60, **asked))["kernels"]
+    (kernel,) = (await pool.call("plan", 600, **asked))["kernels"]
     assert kernel["notes"] == []
-    replies = [await pool.call("profile_point", 60, **asked, kernel=0, point=point) for point in kernel["points"]]
+    replies = [await pool.call("profile_point", 600, **asked, kernel=0, point=point) for point in kernel["points"]]
     return sum(weight * reply["cycles"] for weight, reply in zip(kernel["weights"], replies, strict=True))
 
 
@@ -116,6 +116,6 @@ async def test_bytes_of_the_executed_schedule_are_those_of_the_block_specs():
                 expected = sum(call.window_bytes())
                 if call.moves_by_hand:
                     expected += sum(transfers.transferred_bytes(call))
-            reply = await pool.call("count_point", 60, **_artifact(function, *inputs), kernel=0, point=list(call.grid))
+            reply = await pool.call("count_point", 600, **_artifact(function, *inputs), kernel=0, point=list(call.grid))
             counts = reply["look"]["counts"]
             assert counts["hbm_read_bytes"] + counts["hbm_written_bytes"] == expected, name
