@@ -18,6 +18,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 Kind = Literal["verifier", "compiler", "profiler", "tracer", "walker", "device"]
 REPLY_BYTES = 256 << 20
+START_S = 180.0  # to be up, which is of this machine and what else is going on there
 
 _LIBTPU_ENVIRONMENT = {
     "TPU_SKIP_MDS_QUERY": "1",  # no cloud metadata server
@@ -45,7 +46,7 @@ class WorkerTimeout(Exception):
 
 
 class WorkerUnavailable(Exception):
-    """The process ended before it took a request: this installation or machine is at fault."""
+    """The process ended before it took a request, or was not up in time: this installation or machine is at fault."""
 
 
 class WorkerError(Exception):
@@ -148,16 +149,22 @@ class Worker:
         return self._process.returncode is None
 
     async def call(self, method: str, params: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Raises WorkerUnavailable, WorkerDied, WorkerTimeout or WorkerError; all but the last end the worker."""
+        """timeout_s: of the request, from when the worker is up.
+
+        Raises WorkerUnavailable, WorkerDied, WorkerTimeout or WorkerError; all but the last end the worker.
+        """
         assert self._process.stdin
         try:
-            with anyio.fail_after(timeout_s):
+            with anyio.fail_after(timeout_s if self._ready else START_S) as clock:
                 if not self._ready:
                     await self._replies.receive_until(b"\n", REPLY_BYTES)  # its first line says that it is up
                     self._ready = True
+                    clock.deadline = anyio.current_time() + timeout_s
                 await self._process.stdin.send(json.dumps({"method": method, "params": params}).encode() + b"\n")
                 line = await self._replies.receive_until(b"\n", REPLY_BYTES)
         except TimeoutError as error:
+            if not self._ready:
+                raise WorkerUnavailable(f"it was not up within {START_S:g} s. {self._last_words()}") from error
             raise WorkerTimeout(f"{method} ran longer than {timeout_s:g} s") from error
         except anyio.DelimiterNotFound as error:
             raise WorkerDied(f"{method}: the worker answered with more than {REPLY_BYTES >> 20} MiB") from error

@@ -1,3 +1,4 @@
+import asyncio
 import os
 import select
 import signal
@@ -117,6 +118,34 @@ async def test_a_request_past_its_limit_kills_the_worker_and_the_next_gets_a_new
         await pool.call("warm", 0.2)
     await _gone(pid)
     assert await pool.call("warm", PATIENCE_S) == {}
+
+
+async def test_a_start_has_a_limit_of_its_own_and_no_request_is_to_blame(pool, monkeypatch):
+    await pool.call("warm", PATIENCE_S)
+    worker = await Worker.start("verifier")
+    monkeypatch.setattr("hawkeye_mcp.judge.workers.START_S", 0.0)
+    with pytest.raises(WorkerUnavailable, match="not up within 0 s"):
+        await worker.call("warm", {}, PATIENCE_S)
+    await worker.close()
+    assert await pool.call("warm", PATIENCE_S) == {}  # one that is up has started already
+
+
+async def test_the_time_that_a_worker_takes_to_start_is_not_of_its_first_request(pool, monkeypatch):
+    """The clock jumps when it is up, by more than the request may take."""
+    monkeypatch.setattr("hawkeye_mcp.judge.workers.START_S", 3600.0)
+    worker = await Worker.start("verifier")
+    loop, received = asyncio.get_running_loop(), worker._replies.receive_until
+    now = loop.time
+
+    async def slowly(*given):
+        line = await received(*given)
+        if line == b"ready":
+            monkeypatch.setattr(loop, "time", lambda: now() + PATIENCE_S + 1)
+        return line
+
+    worker._replies.receive_until = slowly
+    assert await worker.call("warm", {}, PATIENCE_S) == {}
+    await worker.close()
 
 
 async def test_a_cancelled_request_kills_the_worker(pool):
