@@ -3,6 +3,7 @@
 import fcntl
 import logging
 import os
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -97,20 +98,24 @@ async def _stored(app: App, source: str, workload: Workload, tpu: str) -> Evalua
     return await run_sync(look)
 
 
-def start_evaluation(app: App, source: str, workload: Workload, tpu: str) -> Job[Evaluation | Profile]:
+def start_evaluation(
+    app: App, source: str, workload: Workload, tpu: str, *, fresh: bool = False
+) -> Job[Evaluation | Profile]:
     """Start judging, or join the job that is judging the same text.
+
+    fresh: judge it anew in a job of its own, whatever was said of it before.
 
     Raises:
         BudgetSpent: a new judgement is needed and none is left.
     """
-    key = (kernels.sha256(source), workload.name, tpu)
+    key = (kernels.sha256(source), workload.name, tpu, *([secrets.token_hex(8)] if fresh else []))
     if not app.jobs.is_in_flight("evaluate", key) and app.evaluations_left() == 0:
         raise BudgetSpent
 
     async def work(job: Job[Evaluation | Profile]) -> Evaluation:
         async with _alone(app.settings.state / "locks", key[0]):
             # Another process may have judged the same text while this one waited for the lock.
-            evaluation = await _stored(app, source, workload, tpu)
+            evaluation = None if fresh else await _stored(app, source, workload, tpu)
             if evaluation is not None:
                 _log_verdict(app, job, evaluation, cached=True)
                 await _keep(app, source, workload, evaluation)
@@ -140,7 +145,7 @@ def start_profile(app: App, source: str, workload: Workload, tpu: str) -> Job[Ev
 
 
 def _start(
-    app: App, kind: str, key: tuple[str, str, str], source: str, workload: Workload, tpu: str, work: Any
+    app: App, kind: str, key: tuple[str, ...], source: str, workload: Workload, tpu: str, work: Any
 ) -> Job[Evaluation | Profile]:
     subject = {"kernel_sha256": app.log.keep_kernel(source), "workload": workload.name, "tpu": tpu}
     shared = app.jobs.is_in_flight(kind, key)

@@ -9,6 +9,9 @@ from hawkeye_mcp.evaluation import Versions
 from hawkeye_mcp.versions import versions
 
 PATH = "/health"
+# In the _meta of a call of evaluate_kernel: judge the text anew, whatever was said of it before. No argument of the tool:
+# a model has no use for it, and every client would pay for its description.
+FRESH = "hawkeye/fresh"
 
 
 class _Told(BaseModel):

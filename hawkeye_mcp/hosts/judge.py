@@ -61,17 +61,20 @@ class HostJudge:
         return await remote.profile(self.link, Order(source, workload, tpu, tell=self.tell))
 
     async def evaluate(self, source: str, workload: Workload, tpu: str) -> Evaluation:
-        return await remote.evaluate(self.link, Order(source, workload, tpu, tell=self.tell))
+        """On fresh seeds, whatever was said of the text before."""
+        return await remote.evaluate(self.link, Order(source, workload, tpu, tell=self.tell, fresh=True))
 
 
 @dataclass(frozen=True)
 class AnyHost:
     """A judge: each judgement is made by the least busy of the hosts, and by the next one if that fails.
 
-    Where none does it, that is a harness_error, and the next judgement asks them all again.
+    Where none does it, that is a harness_error, and the next judgement asks them all again. fresh: no earlier verdict of a
+    host is taken for an evaluation.
     """
 
     hosts: Mapping[str, Host]
+    fresh: bool = False
     silence_s: float = remote.SILENCE_S
 
     @property
@@ -122,7 +125,7 @@ class AnyHost:
             if difference := unlike(health):
                 raise HostFailed("unlike", difference)
             try:
-                found = await ask(link, Order(source, workload, tpu, progress, tell, self.silence_s))
+                found = await ask(link, Order(source, workload, tpu, progress, tell, self.silence_s, self.fresh))
             except NoVerdict as ended:
                 if ended.status == "timeout":
                     raise
@@ -153,6 +156,6 @@ class AnyHost:
 
 
 @asynccontextmanager
-async def open_judge(hosts: Mapping[str, Host]) -> AsyncIterator[AnyHost]:
-    """The hosts as a judge. Nothing is asked of them before the first judgement, so those that are away may still come."""
-    yield AnyHost(hosts)
+async def open_judge(hosts: Mapping[str, Host], *, fresh: bool = False) -> AsyncIterator[AnyHost]:
+    """The hosts as a judge; see `AnyHost`. Nothing is asked of them before the first judgement, so those that are away may still come."""
+    yield AnyHost(hosts, fresh)

@@ -4,20 +4,21 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import anyio
 import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
-from mcp.types import Implementation, TextContent, TextResourceContents
+from mcp.types import Implementation, RequestParamsMeta, TextContent, TextResourceContents
 from pydantic import BaseModel, ValidationError
 
 from hawkeye_mcp import __version__
 from hawkeye_mcp.evaluation import Evaluation
 from hawkeye_mcp.hosts.connection import Link, unreachable
 from hawkeye_mcp.hosts.errors import HostFailed, Kind
+from hawkeye_mcp.hosts.health import FRESH
 from hawkeye_mcp.profile import Profile
 from hawkeye_mcp.sanitizer.model import Sanitized
 from hawkeye_mcp.workloads import Workload
@@ -44,7 +45,9 @@ class NoVerdict(Exception):
 
 @dataclass(frozen=True)
 class Order:
-    """What a host is asked: which tool, on which kernel. tell: takes a line about the host's answer."""
+    """What a host is asked: which tool, on which kernel. tell: takes a line about the host's answer. fresh: judge it anew,
+    also where the host has an earlier verdict on the same text.
+    """
 
     kernel: str
     workload: Workload
@@ -52,6 +55,7 @@ class Order:
     progress: Progress = lambda stage: None
     tell: Callable[[str], None] = lambda line: None
     silence_s: float = SILENCE_S
+    fresh: bool = False
 
 
 async def evaluate(link: Link, order: Order) -> Evaluation:
@@ -102,6 +106,10 @@ async def _work(link: Link, tool: str, order: Order) -> AsyncIterator[tuple[Clie
                 raise HostFailed(kind, f"{report['message']} {report['next_step']}")
             if not (report.get("full") or report["status"] in _SANITIZED):
                 raise NoVerdict(report["status"], report["message"], report["next_step"])
+            if order.fresh and report.get("cached"):
+                raise HostFailed(
+                    "stranger", "it answers with an earlier verdict where a new one was asked for: update it"
+                )
             yield client, report
     except anyio.get_cancelled_exc_class():
         if job_id:
@@ -130,7 +138,8 @@ async def _call(client: Client, tool: str, arguments: dict[str, Any], order: Ord
             if message:
                 order.progress(message)
 
-        result = await client.call_tool(tool, arguments, progress_callback=heard)
+        meta = cast("RequestParamsMeta", {FRESH: True}) if order.fresh else None
+        result = await client.call_tool(tool, arguments, progress_callback=heard, meta=meta)
     if scope.cancelled_caught:
         raise HostFailed("silent", f"nothing was heard of it for {order.silence_s:g} s")
     text = next((part.text for part in result.content if isinstance(part, TextContent)), "")

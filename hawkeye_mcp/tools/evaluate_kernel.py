@@ -3,6 +3,7 @@
 from mcp.server.mcpserver.context import Context
 from mcp.types import CallToolResult, ToolAnnotations
 
+from hawkeye_mcp.hosts.health import FRESH
 from hawkeye_mcp.submissions import App, BudgetSpent, Settings, earlier_verdict, start_evaluation
 from hawkeye_mcp.tools import arguments, reports
 from hawkeye_mcp.tools.answering import DEFAULT_WAIT_S, answer, app_of
@@ -30,14 +31,15 @@ def build(settings: Settings) -> arguments.FlatTool:
         subject = arguments.workload(settings, workload)
         chip = arguments.tpu(settings, tpu)
         kernel = arguments.kernel(settings, source, path)
-        earlier = await earlier_verdict(app, kernel, subject, chip)
+        fresh = bool((ctx.request_context.meta or {}).get(FRESH))
+        earlier = None if fresh else await earlier_verdict(app, kernel, subject, chip)
         if earlier is not None:
             left = app.evaluations_left()
             return reports.result(
                 reports.of_evaluation(earlier, settings.condition, job_id="", cached=True, evaluations_left=left)
             )
         try:
-            job = start_evaluation(app, kernel, subject, chip)
+            job = start_evaluation(app, kernel, subject, chip, fresh=fresh)
         except BudgetSpent:
             return reports.result(_spent(settings, subject.name, chip))
         return await answer(ctx, job, wait_s)

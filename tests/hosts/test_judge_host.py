@@ -16,7 +16,7 @@ from mcp import Client
 from mcp.types import TextResourceContents
 from serving import FAIL_AFTER_S, Waiting, connected, data, refusal
 
-from hawkeye_mcp import calllog, pool, server
+from hawkeye_mcp import calllog, pool, server, workloads
 from hawkeye_mcp.hosts import health, judge, registry
 from hawkeye_mcp.hosts.registry import Host
 from hawkeye_mcp.sanitizer import run as sanitizer
@@ -234,6 +234,30 @@ async def test_a_host_that_judges_otherwise_is_left_out(tmp_path: Path, monkeypa
         assert host.judge.judged == []
     assert (answer["status"], answer["message"]) == ("harness_error", reports.NO_HOST)
     assert "old is left out: it has jax" in verdicts(tmp_path / "here")[0]["fault"]
+
+
+async def test_a_judgement_that_must_be_fresh_takes_no_earlier_verdict_nor_a_job_of_another(tmp_path: Path):
+    here, subject = judge.AnyHost, workloads.find("8p_GEMM")
+    with anyio.fail_after(FAIL_AFTER_S):
+        async with served(tmp_path, max_evaluations=4) as host:
+            hosts = {"tpu-1": host.host()}
+            first, cached, anew = [
+                await here(hosts, fresh).evaluate("k", subject, "v5e") for fresh in (False, False, True)
+            ]
+            found: list[str] = []
+
+            async def ask() -> None:
+                found.append((await here(hosts, True).evaluate("# fake: hold", subject, "v5e")).id)
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ask)
+                tasks.start_soon(ask)
+                while len(host.jobs) < 4:
+                    await anyio.sleep(0.01)
+                host.judge.release.set()
+    assert first.id == cached.id != anew.id
+    assert host.judge.judged == ["k", "k", "# fake: hold", "# fake: hold"]
+    assert len(set(found)) == 2
 
 
 async def test_a_search_that_needs_estimates_says_that_hosts_make_none(tmp_path: Path):
