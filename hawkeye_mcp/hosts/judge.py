@@ -69,12 +69,11 @@ class HostJudge:
 class AnyHost:
     """A judge: each judgement is made by the least busy of the hosts, and by the next one if that fails.
 
-    Where none does it, that is a harness_error, and the next judgement asks them all again. fresh: no earlier verdict of a
-    host is taken for an evaluation.
+    Where none does it, that is a harness_error, and the next judgement asks them all again. All is judged anew: which
+    earlier verdict holds is for whoever asks.
     """
 
     hosts: Mapping[str, Host]
-    fresh: bool = False
     silence_s: float = remote.SILENCE_S
 
     @property
@@ -125,7 +124,7 @@ class AnyHost:
             if difference := unlike(health):
                 raise HostFailed("unlike", difference)
             try:
-                found = await ask(link, Order(source, workload, tpu, progress, tell, self.silence_s, self.fresh))
+                found = await ask(link, Order(source, workload, tpu, progress, tell, self.silence_s, fresh=True))
             except NoVerdict as ended:
                 if ended.status == "timeout":
                     raise
@@ -156,6 +155,6 @@ class AnyHost:
 
 
 @asynccontextmanager
-async def open_judge(hosts: Mapping[str, Host], *, fresh: bool = False) -> AsyncIterator[AnyHost]:
+async def open_judge(hosts: Mapping[str, Host]) -> AsyncIterator[AnyHost]:
     """The hosts as a judge; see `AnyHost`. Nothing is asked of them before the first judgement, so those that are away may still come."""
-    yield AnyHost(hosts, fresh)
+    yield AnyHost(hosts)
