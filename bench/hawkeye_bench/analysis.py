@@ -11,8 +11,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 from scipy import stats
 
+from hawkeye_bench import hosts, statistics
 from hawkeye_bench import pairs as pairing
-from hawkeye_bench import statistics
 from hawkeye_bench.pairs import FAILURES, Failures, LeftOut, Pair, Source
 from hawkeye_bench.runs import Run
 from hawkeye_mcp.profiler import interval
@@ -398,6 +398,7 @@ def _remarks(runs: list[Run], found: Analysis) -> list[str]:
         said.append(f"{name} is in no figure: no inputs can tell a wrong kernel. {why}")
     for name, what in sorted({(run.workload, run.algebraic) for run in runs if run.algebraic}):
         said.append(f"{name}: a speedup may be algebra rather than a faster kernel. {what}")
+    said += hosts.told(runs)
     if len({run.source for run in runs if pairing.succeeded(run) and run.source}) > 1:
         said.append("Some speedups are predicted and some measured; each ratio and each curve is of one kind alone.")
     if any(run.baseline_lower_bound for run in pairing.counted(runs)):

@@ -23,7 +23,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from hawkeye_bench import analysis_commands, journal, preregistration, report, runs, schedule, status
+from hawkeye_bench import analysis_commands, hosts, journal, preregistration, report, runs, schedule, status
 from hawkeye_bench.agents import Agent
 from hawkeye_bench.agents.choose import AGENTS, NEVER_TELL_DOLLARS, AgentSpec, Misfit, make
 from hawkeye_bench.analysis import choices_for
@@ -100,6 +100,14 @@ def main(
         str, typer.Option(help=f"Where runs are done: {', '.join(EXECUTORS)} (a cluster that is up; extra `ray`).")
     ] = "local",
     address: Annotated[str, typer.Option(help="For --executor ray: HOST:PORT of its head, or `auto`.")] = "",
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME[,NAME]...|all",
+            help="Registered hosts that judge every kernel instead of this machine, each time the least busy (hawkeye "
+            "hosts); agents work here.",
+        ),
+    ] = "",
     run_cpus: Annotated[int, typer.Option(min=1, help="For --executor ray: CPUs of each run.")] = ray.CPUS,
     preregister: Annotated[
         bool,
@@ -123,13 +131,7 @@ def main(
     _check("--condition", conditions, CONDITIONS)
     _check("--tpu", [tpu], TPUS)
     _check("--executor", [executor], EXECUTORS)
-    if (executor == "ray") != bool(address):
-        raise typer.BadParameter(
-            "a cluster has an address and this machine has none: give both --executor ray and --address, or neither.",
-            param_hint="--address",
-        )
-    if run_cpus != ray.CPUS and executor != "ray":
-        raise typer.BadParameter("only a run on a cluster is given CPUs; leave it out.", param_hint="--run-cpus")
+    _check_place(executor, address, run_cpus, host)
     if workloads and not names:
         raise typer.BadParameter("names none; leave it out for all of them.", param_hint="--workloads")
     if max_cost_usd is not None and agent in NEVER_TELL_DOLLARS:
@@ -176,6 +178,7 @@ def main(
         versions=versions(),
         judge=judge_code()[:12],
         cells=runs.cells_hash(),
+        hosts=_hosts(host, tpu) if host else None,
     )
     with ExitStack() as open_now:
         try:
@@ -202,7 +205,8 @@ def _executor(
 ) -> Iterator[tuple[schedule.Do, int]]:
     """What does one run, and how many it can do at once: on this machine, or on the cluster at an address."""
     if not address:
-        yield local.doing(plan, spec, folder), local.slots()
+        # Judging is what takes cores and memory: one run at a time for each host leaves its times undisturbed.
+        yield local.doing(plan, spec, folder), len(plan.hosts) if plan.hosts else local.slots()
         return
     with ray.connected(address, plan.tpu, run_cpus) as cluster:
         typer.echo(str(cluster))
@@ -223,6 +227,30 @@ def _agent(**given: Any) -> tuple[AgentSpec, Agent]:
         return spec, make(spec)
     except Misfit as error:
         raise typer.BadParameter(str(error), param_hint=error.option) from None
+
+
+def _check_place(executor: str, address: str, run_cpus: int, host: str) -> None:
+    """Exit 2 if what is said of where runs are done and judged does not fit together."""
+    if (executor == "ray") != bool(address):
+        raise typer.BadParameter(
+            "a cluster has an address and this machine has none: give both --executor ray and --address, or neither.",
+            param_hint="--address",
+        )
+    if run_cpus != ray.CPUS and executor != "ray":
+        raise typer.BadParameter("only a run on a cluster is given CPUs; leave it out.", param_hint="--run-cpus")
+    if host and executor == "ray":
+        raise typer.BadParameter(
+            "runs on a cluster are judged where they are done: give one of the two.", param_hint="--host"
+        )
+
+
+def _hosts(names: str, tpu: str) -> dict[str, runs.PlannedHost]:
+    try:
+        found = hosts.look(names, tpu)
+    except hosts.HostsUnusable as error:
+        raise typer.BadParameter(str(error), param_hint="--host") from None
+    typer.echo(hosts.words(found, tpu))
+    return found
 
 
 def _check(option: str, values: list[str], legal: tuple[str, ...] | list[str]) -> None:
@@ -253,7 +281,7 @@ def _run(plan: Plan, whole: Plan, agent: Agent, folder: Path, do: schedule.Do, s
     done, to_do = pending(plan, folder)
     at_once = f", {slots} at once" if slots > 1 else ""
     console.print(f"Agent {agent.name}, model {agent.model}, TPU {plan.tpu}{at_once}. Keeping everything in {folder}")
-    if warning := report.weak_isolation(isolation()):
+    if not plan.hosts and (warning := report.weak_isolation(isolation())):
         console.print(warning)
     if done:
         console.print(f"{len(done)} runs are finished already; {len(to_do)} to do.")

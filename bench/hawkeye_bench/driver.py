@@ -18,7 +18,7 @@ from typing import Any, TextIO
 import anyio
 from mcp import StdioServerParameters
 
-from hawkeye_bench import runs
+from hawkeye_bench import hosts, runs
 from hawkeye_bench.agents import Agent, AgentFailed, AgentMisconfigured, AgentUnavailable, EventKind, Task
 from hawkeye_bench.budget import Budget, Limit, Meter, is_judgement
 from hawkeye_bench.order import RunKey
@@ -144,6 +144,24 @@ async def _work(plan: Plan, agent: Agent, out: Path, key: RunKey, progress: Prog
     return run
 
 
+def misconfigured(plan: Plan, agent: Agent, key: RunKey, problem: str) -> Run:
+    """The record of a run that cannot be done before a person acts."""
+    return Run(
+        workload=runs.name_of(key.workload),
+        condition=key.condition,
+        repeat=key.repeat,
+        tpu=plan.tpu,
+        agent=agent.name,
+        model=agent.model,
+        status="broken",
+        stop="misconfigured",
+        isolation="none: no kernel was run",
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        seconds=0.0,
+        error=problem,
+    )
+
+
 def _says_nothing(run: Run, log: list[dict[str, Any]]) -> str:
     """Why a run is none of the agent's doing although the agent saw no fault; empty if it is."""
     statuses = [line.get("status") for line in log if calllog.is_verdict(line)]
@@ -208,8 +226,11 @@ def _server(plan: Plan, folder: Path, workspace: Path, key: RunKey, command: lis
         "--call-log": folder / "calls.jsonl",
         "--max-evaluations": plan.budget.evaluations,
     }
-    flat = [str(part) for pair in arguments.items() for part in pair]
     env = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    if plan.hosts:
+        arguments["--judge-host"] = ",".join(plan.hosts)
+        env |= hosts.environment()
+    flat = [str(part) for pair in arguments.items() for part in pair]
     return StdioServerParameters(command=command[0], args=[*command[1:], *flat], env=env)
 
 
@@ -297,7 +318,13 @@ def _counted(log: list[dict[str, Any]]) -> dict[str, Any]:
     """What the server's call log says the agent did."""
     calls = Counter(line["tool"] for line in log if line.get("event") == "call_start")
     judged = sum(map(is_judgement, log))
-    return {"evaluations": judged, "tool_calls": dict(calls), "cells_read": calllog.cells_read(log)}
+    found = {"evaluations": judged, "tool_calls": dict(calls), "cells_read": calllog.cells_read(log)}
+    # Of hosts, what stood around the kernels there; the weakest.
+    if there := sorted(
+        {line["isolation"] for line in log if line.get("isolation") and line["status"] != "harness_error"}
+    ):
+        found["isolation"] = next((kind for kind in there if kind != "bubblewrap"), "bubblewrap")
+    return found
 
 
 async def _judged_again(run: Run, workload: str, folder: Path, judge_factory: JudgeFactory, progress: Progress) -> Run:
@@ -322,6 +349,7 @@ async def _judged_again(run: Run, workload: str, folder: Path, judge_factory: Ju
         "judged_again": again.status,
         "versions": again.versions,
         "isolation": again.isolation,
+        "judged_on": again.judged_on,
         "artifact_sha256": again.artifact.sha256 if again.artifact else None,
     }
     if again.status == "harness_error":

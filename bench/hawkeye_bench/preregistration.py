@@ -32,6 +32,7 @@ class _Planned(BaseModel):
     conditions: list[str]
     reps: int = Field(ge=1, le=records.MOST_REPEATS)
     versions: dict[str, Any] | None = None
+    hosts: dict[str, Any] | None = None
 
 
 class Registration(BaseModel):
@@ -138,7 +139,7 @@ def _of_runs(registration: Registration, runs: list[Run]) -> list[str]:
     if early := sorted(key for key, run in done.items() if run.started < registration.registered):
         found.append(f"{len(early)} runs began before the registration: {_few(early)}.")
     if others := sorted(key for key, run in done.items() if not _as_planned(run, plan)):
-        found.append(f"{len(others)} runs had another agent, model, chip or version: {_few(others)}.")
+        found.append(f"{len(others)} runs had another agent, model, chip, version or host: {_few(others)}.")
     return found
 
 
@@ -146,7 +147,9 @@ def _as_planned(run: Run, plan: dict[str, Any]) -> bool:
     model = plan["model"] == run.model or (plan["model"] == "builtin" and pairing.is_builtin(run))
     # A run without a kernel to judge again does not know its versions.
     versions = not run.versions or not plan.get("versions") or run.versions.model_dump(mode="json") == plan["versions"]
-    return model and versions and (run.agent, run.tpu) == (plan["agent"], plan["tpu"])
+    # Nor who would have judged it.
+    host = run.judged_again is None or run.judged_on in (plan.get("hosts") or [None])
+    return model and versions and host and (run.agent, run.tpu) == (plan["agent"], plan["tpu"])
 
 
 def _few(keys: list[tuple[str, str, int]]) -> str:

@@ -13,6 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from hawkeye_bench import hosts
 from hawkeye_bench.runs import Run
 from hawkeye_mcp import conditions
 from hawkeye_mcp.state import write_atomically
@@ -194,6 +195,7 @@ def _remarks(found: Summary) -> list[str]:
     if (ratios or found.over_controls) and any(map(_is_builtin, runs)):
         said.append("A fixed procedure made these kernels: the ratio is no evidence about the taxonomy.")
     said += [_readings(condition, readings) for condition, readings in found.cells_read.items()]
+    said += hosts.told(runs)
     said += dict.fromkeys(weak for run in runs if (weak := weak_isolation(run.isolation)))
     return said + [f"{run.workload} {run.condition}: {run.error}" for run in runs if run.error]
 

@@ -31,6 +31,7 @@ class RunRow(BaseModel):
     stop: str
     speedup: float | None
     source: Source | None
+    judged_on: str | None
     evaluations: int
     productive_turns: int
     turns: int
@@ -154,6 +155,7 @@ def _row(run: Run, last: Point) -> RunRow:
         stop=run.stop,
         speedup=run.speedup,
         source=run.source,
+        judged_on=run.judged_on,
         evaluations=run.evaluations,
         productive_turns=last.productive_turns,
         turns=run.turns,

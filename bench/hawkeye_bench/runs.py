@@ -80,6 +80,7 @@ class Run(BaseModel):
     kernel_sha256: str | None = Field(None, description="The best kernel, beside the call log in kernels/.")
     first_speedup: Positive | None = Field(None, description="What the agent's own session was told of that kernel.")
     judged_again: str | None = Field(None, description="Status of the second judgement.")
+    judged_on: str | None = Field(None, description="The host that made it; null: the machine of the run.")
     evaluations: int = Field(
         0, description="Judgements made in the session, from the server's call log; a cached verdict is none."
     )
@@ -99,6 +100,15 @@ class Run(BaseModel):
     seconds: float
     versions: Versions | None = None
     error: str | None = None
+
+
+class PlannedHost(BaseModel):
+    """A registered host that judges. Its versions and judge are the plan's own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    address: str
+    tpus: list[str] = Field(description="The generation of each attached chip.")
 
 
 class Plan(BaseModel):
@@ -121,6 +131,7 @@ class Plan(BaseModel):
     versions: Versions | None = None
     judge: str = Field("", description="Hash of the code that judges.")
     cells: str = Field("", description="Hash of the taxonomy's cells and of the control text: what conditions show.")
+    hosts: dict[str, PlannedHost] | None = Field(None, description="Those that judge; null: the machine of each run.")
 
 
 def cells_hash() -> str:

@@ -52,6 +52,7 @@ class Status(BaseModel):
 
     working: bool = Field(description="A bench holds the folder now.")
     slots: int | None = Field(description="Runs at once, as the last bench said.")
+    hosts: list[str] = Field([], description="Registered hosts that judge; none: this machine, or a cluster's.")
     runs: list[RunState]
     left_s: float | None = Field(
         description="A guess: the mean time of the runs that ended, for those that are left; null before the first."
@@ -79,7 +80,9 @@ def read(out: Path) -> Status:
             last[key] = line
             mine.add(key)
     found = [_state(out, key, last.get(key), working and key in mine) for key in order.planned(plan)]
-    return Status(working=working, slots=slots, runs=found, left_s=_left_s(out, plan, found, slots))
+    return Status(
+        working=working, slots=slots, hosts=list(plan.hosts or {}), runs=found, left_s=_left_s(out, plan, found, slots)
+    )
 
 
 class _Line(BaseModel):
@@ -188,7 +191,8 @@ def _sentence(found: Status) -> str:
     left = ""
     if done < len(found.runs) and found.left_s is not None:
         left = f" About {_duration(found.left_s)} of work left, if the rest takes as long as what is done."
-    return f"{done} of {len(found.runs)} runs are done. {who}{left}"
+    judges = f" Judged on {', '.join(found.hosts)}." if found.hosts else ""
+    return f"{done} of {len(found.runs)} runs are done. {who}{left}{judges}"
 
 
 def _duration(seconds: float) -> str:

@@ -18,10 +18,11 @@ from typing import Any
 import anyio
 from pydantic import BaseModel, ConfigDict, Field
 
-from hawkeye_bench import driver, runs
+from hawkeye_bench import driver, hosts, runs
 from hawkeye_bench.agents.choose import AgentSpec, make
 from hawkeye_bench.order import RunKey
 from hawkeye_bench.runs import Plan
+from hawkeye_mcp.state import write_atomically
 
 # Whoever started it allows less; this is for one that nobody ends any more.
 _GRACE_S = 30.0
@@ -50,8 +51,16 @@ class Job(BaseModel):
 
 async def work(job: Job, progress: driver.Progress) -> None:
     """Do the run; its record is in its folder afterwards: run.json, or broken.json."""
-    factory = pkgutil.resolve_name(job.judge)
-    await driver.run_one(job.plan, make(job.agent), job.out, job.key, progress, factory, job.server)
+    agent = make(job.agent)
+    try:
+        factory = hosts.judge_of(job.plan) if job.plan.hosts else pkgutil.resolve_name(job.judge)
+    except hosts.HostsUnusable as error:
+        folder = job.key.folder(job.out)
+        folder.mkdir(parents=True, exist_ok=True)
+        broken = driver.misconfigured(job.plan, agent, job.key, str(error))
+        write_atomically(folder / "broken.json", broken.model_dump_json(indent=1))
+        return
+    await driver.run_one(job.plan, agent, job.out, job.key, progress, factory, job.server)
 
 
 async def _leashed(job: Job, say: Callable[[str], None]) -> None:

@@ -78,7 +78,7 @@ def test_each_deviation_is_named(tmp_path):
         "1 of 8 registered runs have no result: w0 none #1.",
         "1 runs were not registered: w2 none #1.",
         "1 runs began before the registration: w0 none #2.",
-        "2 runs had another agent, model, chip or version: w0 taxonomy #1, w0 taxonomy #2.",
+        "2 runs had another agent, model, chip, version or host: w0 taxonomy #1, w0 taxonomy #2.",
     ]
 
 

@@ -21,7 +21,7 @@ from hawkeye_bench.runs import Plan, Run
 from hawkeye_bench.schedule import Do, WorkerLost
 from hawkeye_bench.worker import Job
 
-# A run's server and judge take about 1.7 GB and two cores while a kernel is judged (README, "Figures of the bench").
+# A run's server and judge take about 1.7 GB and two cores while a kernel is judged (hawkeye_mcp/judge/README.md).
 _CORES, _MEMORY_BYTES = 2, 3 * 2**30
 # What a worker may take to end its agent and server by itself.
 _GRACE_S = 20.0

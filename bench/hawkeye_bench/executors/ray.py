@@ -20,7 +20,7 @@ import anyio
 
 from hawkeye_bench import runs
 from hawkeye_bench.agents.choose import AgentSpec, make
-from hawkeye_bench.driver import Progress
+from hawkeye_bench.driver import Progress, misconfigured
 from hawkeye_bench.executors import node, parcel
 from hawkeye_bench.order import RunKey
 from hawkeye_bench.runs import Plan, Run
@@ -141,7 +141,7 @@ def doing(cluster: Cluster, plan: Plan, agent: AgentSpec, out: Path, **changed: 
         stream = _start(cluster, job.model_dump_json(exclude_unset=True), expected, secrets, worked)
         where, last = await _follow(cluster.ray, stream, progress)
         if isinstance(last, str):
-            return _misconfigured(plan, agent, key, f"{where}: {last}")
+            return misconfigured(plan, make(agent), key, f"{where}: {last}")
         if not isinstance(last, node.Ended):
             raise WorkerLost(f"{where} said nothing of how the run ended")
         log = out / "workers" / f"{runs.name_of(key.workload)}-{key.condition}-{key.repeat}.log"
@@ -234,21 +234,3 @@ def _reason(ray: Any, error: Any, where: str) -> str:
     if isinstance(error, ray.exceptions.RayTaskError):
         return f"the run failed on {where}: {error.cause!r}"
     return f"Ray lost the run on {where}: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
-
-
-def _misconfigured(plan: Plan, agent: AgentSpec, key: RunKey, problem: str) -> Run:
-    chosen = make(agent)
-    return Run(
-        workload=runs.name_of(key.workload),
-        condition=key.condition,
-        repeat=key.repeat,
-        tpu=plan.tpu,
-        agent=chosen.name,
-        model=chosen.model,
-        status="broken",
-        stop="misconfigured",
-        isolation="none: no kernel was run",
-        started=datetime.now(UTC).isoformat(timespec="seconds"),
-        seconds=0.0,
-        error=problem,
-    )

@@ -149,8 +149,9 @@ def _made_with(found: Results, runs: Sequence[Run]) -> str:
         if run.versions
     )
     registered = f"preregistered, sha256 {found.preregistered.sha256}" if found.preregistered else "not preregistered"
+    judged = f", judged on {', '.join(found.plan.hosts)}" if found.plan.hosts else ""
     return (
-        f"Agent {found.plan.agent}{_in_brackets(clients)}, model {' or '.join(models)}, "
+        f"Agent {found.plan.agent}{_in_brackets(clients)}, model {' or '.join(models)}{judged}, "
         f"{_count(found.plan.reps, 'repeat')}, {registered}; {' or '.join(libraries) or 'versions unknown'}."
     )
 
