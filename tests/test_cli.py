@@ -399,28 +399,34 @@ def test_a_kernel_that_does_not_parse_end_to_end(tmp_path):
     assert found["timing"] is None
 
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+README, PROFILES = (
+    (Path(__file__).parents[1] / page).read_text(encoding="utf-8")
+    for page in ("README.md", "hawkeye_mcp/profiler/README.md")
+)
+# README.md shows the beginning of what the other page shows whole.
+BLOCKS = re.findall(r"```console\n\$ (hawkeye profile .*?)```", README + PROFILES, re.DOTALL)
 
 
-@pytest.mark.parametrize("block", re.findall(r"```console\n\$ (hawkeye profile .*?)```", README, re.DOTALL))
-def test_the_readme_shows_what_its_kernels_really_give(tmp_path, block):
+@pytest.mark.parametrize("command", sorted({block.splitlines()[0] for block in BLOCKS}))
+def test_the_readme_shows_what_its_kernels_really_give(tmp_path, command):
     """Line by line, in order; a line that is … stands for any number of others."""
     eight = README.partition("```python\n")[2].partition("```")[0]
     assert "ROWS = 8\n" in eight
     (tmp_path / "my_rmsnorm.py").write_text(eight)
     (tmp_path / "my_rmsnorm_128.py").write_text(eight.replace("ROWS = 8\n", "ROWS = 128\n"))
-    command, *told = block.splitlines()
     done = hawkeye(*command.split()[1:], cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    # Spaces align columns with their widest entry and say nothing.
-    shown = iter([" ".join(line.split()) for line in done.stdout.splitlines()])
-    missing = [line for line in told if line != "…" and " ".join(line.split()) not in shown]
-    assert missing == [], done.stdout
-    assert len(told) > 10
+    for told in (block.splitlines()[1:] for block in BLOCKS if block.splitlines()[0] == command):
+        # Spaces align columns with their widest entry and say nothing.
+        shown = iter([" ".join(line.split()) for line in done.stdout.splitlines()])
+        missing = [line for line in told if line != "…" and " ".join(line.split()) not in shown]
+        assert missing == [], done.stdout
+        assert len(told) > 10
 
 
-def test_the_readme_profiles():
-    assert README.count("$ hawkeye profile ") >= 2
+def test_the_pages_profile():
+    assert README.count("$ hawkeye profile ") == PROFILES.count("$ hawkeye profile ") == 2
+    assert len(BLOCKS) == 4
 
 
 def test_what_a_kernel_says_cannot_steer_the_terminal(tmp_path):
