@@ -41,6 +41,7 @@ _TYPES = frozenset(
     float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn
     """.split()
 )
+DTYPES = (_TYPES - {"bool_"}) | {"bool"}  # as arrays call them
 _VALUES = frozenset(
     {f"jnp.{name}" for name in (*_TYPES, "inf", "nan")}
     | {f"lax.Precision.{name}" for name in ("DEFAULT", "HIGH", "HIGHEST")}
@@ -86,11 +87,20 @@ def check(text: str, name: str = "workload") -> list[str]:
         raise NotEmitted(f"The emitted program is no Python: {str(error)[:200]}.") from None
     if not isinstance(tree, ast.Module) or len(tree.body) != 1 or not isinstance(tree.body[0], ast.FunctionDef):
         raise NotEmitted("The emitted program must be one function.")
-    if tree.body[0].name != name:
+    return check_function(tree.body[0], name)
+
+
+def check_function(node: ast.FunctionDef, name: str) -> list[str]:
+    """As `check`, of a function that was parsed already; for the depth of its lines the caller answers.
+
+    Raises:
+        NotEmitted, RecursionError.
+    """
+    if node.name != name:
         raise NotEmitted(f"The emitted function must be called {name}.")
-    if sum(isinstance(node, ast.stmt) for node in ast.walk(tree)) > MOST_STATEMENTS:
+    if sum(isinstance(inner, ast.stmt) for inner in ast.walk(node)) > MOST_STATEMENTS:
         raise NotEmitted(f"The emitted program has more than {MOST_STATEMENTS} statements.")
-    return _function(tree.body[0], set(), 0)
+    return _function(node, set(), 0)
 
 
 def _lines(text: str) -> None:
@@ -116,18 +126,26 @@ def _function(node: ast.FunctionDef, known: set[str], depth: int) -> list[str]:
     """known: names that are defined where the function is."""
     given = node.args
     others = (given.posonlyargs, given.kwonlyargs, given.vararg, given.kwarg, given.defaults, given.kw_defaults)
-    if any(others) or node.decorator_list or node.returns or node.type_comment or any(a.annotation for a in given.args):
+    of_types = getattr(node, "type_params", None)  # from Python 3.12 on
+    if (
+        any(others)
+        or of_types
+        or node.decorator_list
+        or node.returns
+        or node.type_comment
+        or any(a.annotation for a in given.args)
+    ):
         _refuse(node, "a function with more than plain arguments")
     if depth > _DEEPEST:
         _refuse(node, "functions nested too deeply")
     inside = set(known)
     for argument in given.args:
-        _define(argument, argument.arg, inside)
+        define(argument, argument.arg, inside)
     *body, last = node.body
     for statement in body:
         if isinstance(statement, ast.FunctionDef):
             _function(statement, inside, depth + 1)
-            _define(statement, statement.name, inside)
+            define(statement, statement.name, inside)
         elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             target = statement.targets[0]
             if isinstance(statement.value, ast.Name) and isinstance(target, ast.Tuple):
@@ -143,7 +161,8 @@ def _function(node: ast.FunctionDef, known: set[str], depth: int) -> list[str]:
     return [argument.arg for argument in given.args]
 
 
-def _define(node: ast.AST, name: str, known: set[str]) -> None:
+def define(node: ast.AST, name: str, known: set[str]) -> None:
+    """Add a name to those that are known. Raises NotEmitted: emit gives no such name, or it is known."""
     if not _NAME.fullmatch(name) or name in _TAKEN or len(name) > _LONGEST_NAME:
         _refuse(node, f"the name {name[:50]!r}")
     if name in known:
@@ -153,7 +172,7 @@ def _define(node: ast.AST, name: str, known: set[str]) -> None:
 
 def _assigned(target: ast.expr, known: set[str]) -> None:
     if isinstance(target, ast.Name):
-        _define(target, target.id, known)
+        define(target, target.id, known)
     elif isinstance(target, ast.Tuple):
         for item in target.elts:
             _assigned(item, known)
@@ -178,7 +197,7 @@ def _value(node: ast.expr, known: set[str]) -> None:
 def _pair(left: ast.expr, right: ast.expr, known: set[str]) -> None:
     for side in (left, right):
         if not isinstance(side, ast.Name):
-            _number(side)
+            check_number(side)
         else:
             _operand(side, known)
     if not isinstance(left, ast.Name) and not isinstance(right, ast.Name):
@@ -237,7 +256,7 @@ def _operand(node: ast.expr, known: set[str]) -> None:
     elif isinstance(node, ast.Attribute) and _dotted(node) in _VALUES:
         pass
     else:
-        _number(node)
+        check_number(node)
 
 
 def _literal(node: ast.expr) -> None:
@@ -246,10 +265,10 @@ def _literal(node: ast.expr) -> None:
         for item in node.elts:
             _literal(item)
     elif not (isinstance(node, ast.Attribute) and _dotted(node) in _VALUES):
-        _number(node)
+        check_number(node)
 
 
-def _number(node: ast.expr) -> None:
+def check_number(node: ast.expr) -> None:
     value = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
     if isinstance(value, ast.Attribute) and _dotted(value) in ("jnp.inf", "jnp.nan"):
         return

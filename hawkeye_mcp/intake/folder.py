@@ -124,10 +124,15 @@ def python(given: Sequence[Argument], programs: Mapping[Size, Program], constant
             f"The two sizes cannot be one workload: {error}.", "Change lengths alone in `sizes`."
         ) from None
     draws = create_inputs(given, constants)
-    imports = ["import jax"] + (["import numpy as np"] if is_kept(given) else [])
+    return head(kept=is_kept(given)) + "\n\n".join([draws, workload, oracle])
+
+
+def head(*, kept: bool) -> str:
+    """What `workload.py` begins with. kept: whether it reads arrays from beside it."""
+    imports = ["import jax"] + (["import numpy as np"] if kept else [])
     imports += ["from jax import lax", "from jax import numpy as jnp"]
-    first = ["from pathlib import Path", ""] if is_kept(given) else []
-    return _HEADER + "\n".join([*first, *imports]) + "\n\n\n" + "\n\n".join([draws, workload, oracle])
+    first = ["from pathlib import Path", ""] if kept else []
+    return _HEADER + "\n".join([*first, *imports]) + "\n\n\n"
 
 
 def constants(job: Job) -> dict[Size, dict[str, int]]:

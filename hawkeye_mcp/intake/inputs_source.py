@@ -75,10 +75,15 @@ def two_are_kept(given: Sequence[Argument]) -> bool:
 
 
 def _drawn(argument: Argument, index: int, shape: Sequence[int | str]) -> str:
+    value = _distribution(draw_arguments(index, shape), argument.draws["full"], argument.draws["check"])
+    return value if argument.dtype == precise.WIDE else f"({value}).astype(jnp.{argument.dtype})"
+
+
+def draw_arguments(index: int, shape: Sequence[int | str]) -> str:
+    """What a draw is given: a key of its own, and the shape by the names of lengths."""
     lengths = [f'size["{length}"]' if isinstance(length, str) else str(length) for length in shape]
     said = f"({lengths[0]},)" if len(lengths) == 1 else f"({', '.join(lengths)})"
-    value = _distribution(f"keys[{index}], {said}", argument.draws["full"], argument.draws["check"])
-    return value if argument.dtype == precise.WIDE else f"({value}).astype(jnp.{argument.dtype})"
+    return f"keys[{index}], {said}"
 
 
 def _distribution(given: str, full: Draw | None, check: Draw | None) -> str:
