@@ -17,7 +17,7 @@ from hawkeye_mcp.evaluation import Evaluation
 from hawkeye_mcp.hosts import choosing, remote
 from hawkeye_mcp.hosts.choosing import NoHost
 from hawkeye_mcp.hosts.connection import Link
-from hawkeye_mcp.hosts.errors import HostFailed
+from hawkeye_mcp.hosts.errors import AFTER_NO_HOST, NO_HOST, HostFailed
 from hawkeye_mcp.hosts.health import Health
 from hawkeye_mcp.hosts.registry import Host
 from hawkeye_mcp.hosts.remote import NoVerdict, Order
@@ -99,12 +99,17 @@ class AnyHost:
             return Profile(**self._without(ended, source, workload, tpu))
 
     async def sanitize(self, source: str, workload: Workload, tpu: str, *, progress: Progress = _ignore) -> Sanitized:
-        """What the sanitizer of a host finds.
-
-        Raises:
-            NoHost, NoVerdict: no host did it, or it took too long.
-        """
-        return await self._on_one(remote.sanitize, source, workload, tpu, progress)
+        """What the sanitizer of a host finds; it failed where none ran it."""
+        try:
+            return await self._on_one(remote.sanitize, source, workload, tpu, progress)
+        except NoVerdict as late:
+            message, next_step = str(late), late.next_step
+        except NoHost:
+            message, next_step = NO_HOST, AFTER_NO_HOST
+        return Sanitized(
+            status="failed", message=message, next_step=next_step, findings=[], checks=[], not_checked=[], stages_s={},
+            **self._subject(source, workload, tpu),
+        )  # fmt: skip
 
     async def _on_one(
         self,
@@ -140,21 +145,21 @@ class AnyHost:
 
     def _without(self, ended: NoHost | NoVerdict, source: str, workload: Workload, tpu: str) -> dict[str, Any]:
         """The fields of an answer that is no host's."""
-        late = isinstance(ended, NoVerdict)
-        return {
-            "status": "timeout" if late else "harness_error",
+        return self._subject(source, workload, tpu) | {
+            "status": "timeout" if isinstance(ended, NoVerdict) else "harness_error",
             "message": str(ended),
             "next_step": ended.next_step if isinstance(ended, NoVerdict) else NEXT_STEP,
-            "workload": workload.name,
-            "tpu": tpu,
-            "kernel_sha256": sha256(source),
-            "isolation": self.isolation,
             "versions": versions(),
             "judged_on": ",".join(self.hosts),
         }
 
+    def _subject(self, source: str, workload: Workload, tpu: str) -> dict[str, Any]:
+        about = {"workload": workload.name, "tpu": tpu, "kernel_sha256": sha256(source)}
+        return about | {"isolation": self.isolation}
+
 
 @asynccontextmanager
 async def open_judge(hosts: Mapping[str, Host]) -> AsyncIterator[AnyHost]:
-    """The hosts as a judge; see `AnyHost`. Nothing is asked of them before the first judgement, so those that are away may still come."""
+    """The hosts as a judge; see `AnyHost`. Nothing is asked of them before the first judgement: they may be away now."""
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # that a request went well is no news
     yield AnyHost(hosts)

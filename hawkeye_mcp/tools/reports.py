@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from hawkeye_mcp import calllog
 from hawkeye_mcp.conditions import Condition, shows
 from hawkeye_mcp.evaluation import Audit, Correctness, Evaluation, Timing
+from hawkeye_mcp.hosts import errors
 from hawkeye_mcp.profile import Profile
 
 # Codex cuts the middle out of anything above about 12 kB; the rest is room for the client's own framing.
@@ -23,11 +24,6 @@ LARGEST_BYTES = 11_000
 # texts may name what a condition withholds.
 FAULT = "The judge itself failed. The kernel was not judged and no evaluation was spent."
 AFTER_FAULT = "Submit it again; if it fails again, tell the operator of this server: its log says why."
-NO_HOST = "None of the hosts that judge for this server did it. The kernel was not judged and no evaluation was spent."
-AFTER_NO_HOST = (
-    "Submit it again in a minute; if it fails again, tell the operator of this server: its log says why, and "
-    "`hawkeye hosts check` what each host lacks."
-)
 
 
 class Report(BaseModel):
@@ -116,7 +112,7 @@ def whole_json(outcome: Evaluation | Profile, condition: Condition) -> str:
 def _told(outcome: Evaluation | Profile) -> dict[str, str]:
     """The words on it for a client: the judge's own, unless they are of its own fault."""
     if outcome.status == "harness_error":
-        message, next_step = (NO_HOST, AFTER_NO_HOST) if outcome.judged_on else (FAULT, AFTER_FAULT)
+        message, next_step = (errors.NO_HOST, errors.AFTER_NO_HOST) if outcome.judged_on else (FAULT, AFTER_FAULT)
         return {"message": message, "next_step": next_step}
     return {"message": outcome.message, "next_step": outcome.next_step}
 

@@ -17,11 +17,10 @@ from mcp.types import TextResourceContents
 from serving import FAIL_AFTER_S, Waiting, connected, data, refusal
 
 from hawkeye_mcp import calllog, pool, server, workloads
-from hawkeye_mcp.hosts import health, judge, registry
+from hawkeye_mcp.hosts import errors, health, judge, registry
 from hawkeye_mcp.hosts.registry import Host
 from hawkeye_mcp.sanitizer import run as sanitizer
 from hawkeye_mcp.sanitizer.model import Sanitized
-from hawkeye_mcp.tools import reports
 from hawkeye_mcp.versions import versions
 
 GONE = Host(url="http://127.0.0.1:1")
@@ -160,7 +159,7 @@ async def test_where_no_host_does_it_the_call_says_so_and_the_next_one_asks_agai
         hosts["tpu-1"] = host.host("alice")
         later = data(await client.call_tool("evaluate_kernel", {"source": "k"}))
     for answer in (found, profile):
-        assert (answer["status"], answer["message"]) == ("harness_error", reports.NO_HOST)
+        assert (answer["status"], answer["message"]) == ("harness_error", errors.NO_HOST)
         assert "`hawkeye hosts check`" in answer["next_step"]
     assert found["evaluations_left"] == 1
     assert (later["status"], later["evaluations_left"]) == ("correct", 0)
@@ -173,7 +172,8 @@ async def test_a_sanitizer_that_no_host_runs_ends_the_call_alone(tmp_path: Path)
     async with judging_on(tmp_path, {"tpu-1": GONE}) as client:
         found = data(await client.call_tool("sanitize", {"source": "k"}))
         assert (await client.list_tools()).tools
-    assert (found["status"], found["message"]) == ("harness_error", reports.FAULT)
+    assert (found["status"], found["message"], found["checks"]) == ("failed", errors.NO_HOST, [])
+    assert "`hawkeye hosts check`" in found["next_step"]
 
 
 async def test_a_judgement_that_takes_a_host_too_long_is_a_timeout(tmp_path: Path):
@@ -232,7 +232,7 @@ async def test_a_host_that_judges_otherwise_is_left_out(tmp_path: Path, monkeypa
         monkeypatch.setattr(judge, "versions", lambda: versions().model_copy(update={"jax": "9"}))
         answer = data(await client.call_tool("evaluate_kernel", {"source": "k"}))
         assert host.judge.judged == []
-    assert (answer["status"], answer["message"]) == ("harness_error", reports.NO_HOST)
+    assert (answer["status"], answer["message"]) == ("harness_error", errors.NO_HOST)
     assert "old is left out: it has jax" in verdicts(tmp_path / "here")[0]["fault"]
 
 
