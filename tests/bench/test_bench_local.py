@@ -116,8 +116,10 @@ def test_a_kill_at_any_step_loses_nothing_and_the_next_start_goes_on(step, tmp_p
     kept = [line for path in out.rglob("calls.jsonl") for line in calllog.read(path) if calllog.is_verdict(line)]
     assert [line for line in judged if line not in kept] == [], "what was judged before the kill is still recorded"
     if step == "judging the best kernel again":
-        assert len(kept) == 4, "the agent's work was complete: it is not repeated"
-        assert not list(out.rglob("*.unfinished-*"))
+        folder = planned(small_plan())[0].folder(out)  # of the next one the kill may cut off what it likes
+        judged = [line for line in calllog.read(folder / "calls.jsonl") if calllog.is_verdict(line)]
+        assert len(judged) == 2, "the agent's work was complete: it is not repeated"
+        assert not list(folder.parent.glob("*.unfinished-*"))
     assert [state.state for state in status.read(out).runs] == ["done"] * 2
 
 
