@@ -16,9 +16,9 @@ Isolation = Literal["bubblewrap", "rlimits"]
 SCRATCH_BYTES = 64 << 20
 # What runs beside a candidate when it is sanitized; it imports nothing of the rest of the package either.
 _SANITIZER = Path(__file__).parents[1] / "sanitizer" / "inside"
-# What runs beside a port when it is traced, and all that this imports.
+# What runs beside a port, or a file that stands for a program, when it is traced, and all that this imports.
 _INTAKE = Path(__file__).parents[1] / "intake"
-_BESIDE_A_PORT = ("port_inside.py", "structure.py", "emit.py", "emit_*.py")
+_BESIDE_A_PORT = ("port_inside.py", "stand_in_inside.py", "seeded.py", "structure.py", "emit.py", "emit_*.py")
 
 
 @functools.cache
@@ -50,7 +50,7 @@ def sanitizer_folder() -> str:
 
 
 def port_folder() -> str:
-    """Where a sandbox finds `hawkeye_mcp.intake.port_inside`."""
+    """Where a sandbox finds `hawkeye_mcp.intake.port_inside` and `stand_in_inside`."""
     return str(_INTAKE.parents[1]) if isolation() == "rlimits" else "/port"
 
 
@@ -62,6 +62,7 @@ def environment() -> dict[str, str]:
         "JAX_PLATFORMS": "cpu",
         "LANG": "C.UTF-8",
         "JAX_TRACEBACK_FILTERING": "off",
+        "OPENBLAS_NUM_THREADS": "1",  # tracing multiplies nothing, and threads take time to start
     }
 
 

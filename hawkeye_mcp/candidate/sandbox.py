@@ -16,7 +16,7 @@ from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 import anyio.abc
@@ -82,6 +82,7 @@ class Sandbox:
         self._process, self._limits, self._held = process, limits, held
         self._noise = _Tail(limits.output_bytes)
         self._ready, self._unread = False, bytearray()
+        self._asked = False
 
     @classmethod
     async def start(cls, chip: Chip, limits: Limits) -> "Sandbox":
@@ -116,6 +117,11 @@ class Sandbox:
     def alive(self) -> bool:
         return self._process.returncode is None
 
+    @property
+    def free(self) -> bool:
+        """Whether it has replied to all that it was asked, so that it can be asked again."""
+        return self.alive and not self._asked
+
     async def trace(self, source: str, inputs: Mapping[Any, Any], chip: Chip, *, interpreted: bool = True) -> Ended:
         """Trace one candidate at each size of `inputs` ({size: [(shape, dtype), ...]}).
 
@@ -131,7 +137,7 @@ class Sandbox:
         request = {**request, "device": {"device_kind": chip.device_kind, "cores": chip.cores}}
         assert self._process.stdin and self._process.stderr
         wall_s = self._limits.wall_s if wall_s is None else wall_s
-        answered, flooded = b"", False
+        answered, flooded, self._asked = b"", False, True
         with anyio.move_on_after(wall_s if self._ready else self._limits.start_s) as clock:
             async with anyio.create_task_group() as tasks:
 
@@ -168,6 +174,7 @@ class Sandbox:
         # a forked child may have answered too; parsing takes time, which the event loop does not have
         parsed = await anyio.to_thread.run_sync(_parsed, answered)
         if parsed is not None:
+            self._asked = False
             return Ended(parsed, stderr_tail=tail)
         with anyio.move_on_after(5):
             await self._process.wait()
@@ -266,6 +273,44 @@ class _Shelf:
     def tell(self) -> None:
         self.changed.set()
         self.changed = anyio.Event()
+
+
+class Sandboxes(Protocol):
+    """Where sandboxes come from."""
+
+    limits: Limits
+
+    def take(self, chip: Chip) -> contextlib.AbstractAsyncContextManager[Sandbox]:
+        """A sandbox, for as long as the context lasts."""
+
+    def refill(self, chip: Chip) -> None:
+        """Start what may be taken next."""
+
+
+class SharedSandbox:
+    """One sandbox for kernels that are traced in it one after the other; another once it has ended.
+
+    A kernel can change what is traced after it: only for kernels of one author, which are judged together.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._box: Sandbox | None = None
+
+    @contextlib.asynccontextmanager
+    async def take(self, chip: Chip) -> AsyncIterator[Sandbox]:
+        if self._box and not self._box.free:
+            await self.close()
+        self._box = self._box or await Sandbox.start(chip, self.limits)
+        yield self._box
+
+    def refill(self, chip: Chip) -> None:
+        """Nothing: the sandbox is there, or starts when it is taken."""
+
+    async def close(self) -> None:
+        if self._box:
+            await self._box.close()
+        self._box = None
 
 
 class SandboxPool:

@@ -14,7 +14,7 @@ import anyio
 
 from hawkeye_mcp import state, workloads
 from hawkeye_mcp.intake import capture as capturing
-from hawkeye_mcp.intake import compare_structure, folder, gate, specification
+from hawkeye_mcp.intake import compare_structure, folder, gate, recording, specification
 from hawkeye_mcp.intake.beside import beside, free
 from hawkeye_mcp.intake.capture import Capture, CaptureFailed
 from hawkeye_mcp.intake.declaration import Declaration
@@ -22,6 +22,7 @@ from hawkeye_mcp.intake.imported import Gate, GateFailed, Imported
 from hawkeye_mcp.intake.inputs_source import ARRAYS, SIZES, Argument, NotWritten
 from hawkeye_mcp.intake.job import Job
 from hawkeye_mcp.intake.porting import PortFailed, ported
+from hawkeye_mcp.intake.trace_port import PortRefused
 from hawkeye_mcp.judge.workers import WorkerDied, WorkerError, WorkerPool, WorkerTimeout
 from hawkeye_mcp.workload_check import runner
 from hawkeye_mcp.workload_check.report import Checked
@@ -52,6 +53,8 @@ async def run(job: Job, into: Path, progress: Callable[[str], None]) -> Imported
             raise GateFailed("write", error.message, error.fix) from None
         except specification.UnusableSource as error:
             raise GateFailed("baseline", f"{error}", "Mend the file, then import again.") from None
+        except PortRefused as error:
+            raise GateFailed("baseline", error.message, error.fix, [error.details] if error.details else []) from None
         finally:
             with anyio.CancelScope(shield=True):
                 await verifiers.close()
@@ -71,8 +74,12 @@ class _Import:
     async def run(self) -> Imported:
         self.written.mkdir()
         job = specification.as_jax(self.asked, self.scratch)
+        to_record, gates = await recording.of(self.asked, job, self.scratch / "recorded", self.progress)
+        self.gates += gates
         self.progress("capture")
-        capture = await capturing.capture(job, self.written, self.progress)
+        capture = await capturing.capture(to_record, self.written, self.progress)
+        if to_record is not job:  # people are shown the file itself, not what was made of it
+            capture = recording.of_file(capture, job, self.written)
         self.notes += capture.notes
         self._captured(capture)
         await self._source_runs()

@@ -1,8 +1,9 @@
 """From a specification, or from a CUDA kernel's port, the JAX source that stands for the program that is not there.
 
-The source defines `workload` and `get_inputs`, as any JAX source of a job does, and is captured like one. `workload`
-fails where the results have not the shapes and dtypes that are declared. Nothing else says that it is what was meant:
-the workload that comes of it is not scored before a person approves it.
+The source defines `workload` and `get_inputs`, as any JAX source of a job does. Where it is made of a formula, which can do
+nothing but arithmetic, it is captured like one; a JAX file of somebody's goes through the sandbox first (`stand_in`).
+`workload` fails where the results have not the shapes and dtypes that are declared. Nothing else says that it is what was
+meant: the workload that comes of it is not scored before a person approves it.
 """
 
 from pathlib import Path
@@ -97,8 +98,20 @@ def source(job: Job) -> str:
     made = "\n".join(filter(None, parts)) + "\n\n" + program
     made += "\n" + _CHECKED.format(arguments=arguments, count=len(outputs), results=" ".join(results))
     if job.input.inputs_fn not in there:
-        made += "\n" + _inputs(specification).replace("get_inputs", job.input.inputs_fn)
+        made += "\n" + inputs(specification).replace("get_inputs", job.input.inputs_fn)
     return f"{text.rstrip()}\n\n{made.strip()}\n"
+
+
+def own_names(job: Job) -> frozenset[str]:
+    """Names that the JAX file of a job binds. Raises UnusableSource."""
+    assert job.made_from
+    return _file(Path(job.made_from))[1]
+
+
+def lines_of(job: Job) -> int:
+    """How many lines at the beginning of the source are the JAX file's own. Raises UnusableSource."""
+    assert job.made_from
+    return len(_file(Path(job.made_from))[0].splitlines())
 
 
 def _file(path: Path) -> tuple[str, frozenset[str]]:
@@ -118,7 +131,8 @@ def _constants(job: Job, specification: Specification) -> dict[str, bool | int |
     return {**specification.constants, **job.sizes["check"], **job.sizes["full"]}
 
 
-def _inputs(specification: Specification) -> str:
+def inputs(specification: Specification) -> str:
+    """The function that draws inputs as the tensors say; it names lengths by the constants of shapes."""
     tensors = {tensor.name: tensor for tensor in specification.tensors}
     draws = [_draw(tensors[name], f"keys[{i}]") for i, name in enumerate(signature.arguments(specification))]
     return _INPUTS.format(count=len(draws), draws=",\n        ".join(draws))

@@ -134,7 +134,7 @@ def _replies(ended: Ended, sizes: Mapping[Size, Sequence[Shaped]]) -> dict[Size,
     if ended.reply is None:
         fix = "Make the port plain straight-line JAX that traces in seconds."
         raise PortRefused(
-            f"Tracing the port did not end well: {_clean(ended.why)}.", fix, _clean(ended.stderr_tail[-600:])
+            f"Tracing the port did not end well: {cleaned(ended.why)}.", fix, cleaned(ended.stderr_tail[-600:])
         )
     _refuse(ended.reply.get("failed"), "")
     failures = ended.reply.get("failures")
@@ -152,8 +152,8 @@ def _refuse(failure: Any, where: str) -> None:
         return
     what, fix = _STAGES.get(str(failure.get("stage")), ("The port failed", "Mend it, then try again."))
     lines = failure.get("where")
-    details = "; ".join(_clean(line, 300) for line in lines[-2:]) if isinstance(lines, list) else ""
-    raise PortRefused(f"{what}{where}: {_clean(failure.get('text'), 1500)}", fix, details)
+    details = "; ".join(cleaned(line, 300) for line in lines[-2:]) if isinstance(lines, list) else ""
+    raise PortRefused(f"{what}{where}: {cleaned(failure.get('text'), 1500)}", fix, details)
 
 
 def _size(value: Any, size: Size, arguments: Sequence[Shaped]) -> TracedSize:
@@ -174,14 +174,15 @@ def _size(value: Any, size: Size, arguments: Sequence[Shaped]) -> TracedSize:
             structure=structure,
             source=source.decode("ascii"),
             constants=reply.constants,
-            not_emittable=_clean(reply.not_emittable, 1500),
+            not_emittable=cleaned(reply.not_emittable, 1500),
         )
     except (ValidationError, binascii.Error, BadStructure, UnicodeDecodeError, ValueError, RecursionError) as error:
         raise PortRefused(
-            f"What the port's process sent back at {size} size does not read: {_clean(error)}.", fix
+            f"What the port's process sent back at {size} size does not read: {cleaned(error)}.", fix
         ) from None
 
 
-def _clean(value: Any, most: int = 600) -> str:
+def cleaned(value: Any, most: int = 600) -> str:
+    """What a sandbox says, as one line of characters that show."""
     text = str(value)[: most * 4]
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:most]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hawkeye_mcp.intake import seeded
 from hawkeye_mcp.intake.capture import Capture, CaptureFailed, SizeCapture
 from hawkeye_mcp.intake.inside import draws, source
 from hawkeye_mcp.intake.inside.naming import identifiers
@@ -94,8 +95,7 @@ def _build(module: ModuleType, request: Request, seed: int) -> Call:
     path = Path(request.path)
     function, give = _entries(module, request)
     with source.told(path, f"{request.inputs_fn} fails"):
-        source.seed_all(seed)
-        given = give(*_seed(give, seed))
+        given = seeded.given(give, seed)
     return _call(function, given, request)
 
 
@@ -104,18 +104,6 @@ def _entries(module: ModuleType, request: Request) -> tuple[Callable[..., Any], 
     function = source.entry(module, request.entry, path, "the JAX function")
     give = source.entry(module, request.inputs_fn, path, "the function that returns the inputs as a list")
     return function, give
-
-
-def _seed(give: Callable[..., Any], seed: int) -> list[Any]:
-    """What inputs_fn is called with: a key if it asks for one by that name, a number for any other parameter."""
-    import jax
-
-    needed = [
-        p for p in inspect.signature(give).parameters.values() if p.default is p.empty and p.kind is not p.VAR_KEYWORD
-    ]
-    if not needed:
-        return []
-    return [jax.random.key(seed) if needed[0].name in ("key", "rng", "rng_key") else seed]
 
 
 def _call(function: Callable[..., Any], given: Any, request: Request) -> Call:
@@ -178,7 +166,7 @@ def _full(request: Request, check: Sequence[Argument], choices: dict[str, draws.
     seen: list[Call] = []
 
     def arrays() -> Any:
-        seen.append(_call(function, give(*_seed(give, request.seed)), request))
+        seen.append(_call(function, give(*seeded.argument(give, request.seed)), request))
         return seen[-1].arrays
 
     try:

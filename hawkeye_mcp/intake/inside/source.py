@@ -5,7 +5,6 @@ import contextlib
 import errno
 import hashlib
 import os
-import random
 import sys
 import sysconfig
 import traceback
@@ -14,13 +13,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
 import hawkeye_mcp
 from hawkeye_mcp.intake.capture import CaptureFailed
 
 _MESSAGE = 600
-_NO_MEMORY = ("can't allocate memory", "RESOURCE_EXHAUSTED", "out of memory", "bad_alloc")
+NO_MEMORY = ("can't allocate memory", "RESOURCE_EXHAUSTED", "out of memory", "bad_alloc")
 
 
 def load(path: Path, constants: Mapping[str, float], name: str) -> ModuleType:
@@ -30,18 +27,11 @@ def load(path: Path, constants: Mapping[str, float], name: str) -> ModuleType:
         CaptureFailed: bad_sizes for a constant that the file does not have, source_fails for all else.
     """
     try:
-        tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text, str(path))
     except (OSError, SyntaxError, ValueError, RecursionError) as error:
         raise CaptureFailed("source_fails", f"{path} cannot be read: {error}.", "Mend the file.") from None
-    there = numbers(tree)
-    if unknown := [constant for constant in constants if constant not in there]:
-        known = ", ".join(f"{n} = {ast.unparse(v)}" for n, v in there.items()) or "none"
-        raise CaptureFailed(
-            "bad_sizes",
-            f"`sizes` names {', '.join(unknown)}, but {path.name} has no such number at its top level; it has {known}.",
-            "Name one of these in `sizes`, or give the file such a constant.",
-        )
-    tree.body = [new for statement in tree.body for new in (statement, *_set(statement, constants))]
+    text = replaced(text, tree, constants, path.name)
     module = ModuleType(name)
     module.__file__ = str(path)
     sys.modules[name] = module  # dataclasses, for one, look their module up
@@ -53,7 +43,7 @@ def load(path: Path, constants: Mapping[str, float], name: str) -> ModuleType:
         if folder not in sys.path:
             sys.path.insert(0, folder)  # as for a script: its neighbours can be imported
     with told(path, "It cannot be imported"):
-        exec(compile(tree, str(path), "exec"), module.__dict__)
+        exec(compile(text, str(path), "exec"), module.__dict__)
     return module
 
 
@@ -114,13 +104,30 @@ def _numeric(value: ast.expr, known: Mapping[str, ast.expr]) -> bool:
     return False
 
 
-def _set(statement: ast.stmt, constants: Mapping[str, float]) -> list[ast.stmt]:
-    names = dict.fromkeys(name for name, _ in _bindings(statement) if name in constants)
-    new = ast.parse("\n".join(f"{name} = {constants[name]!r}" for name in names)).body
-    for each in new:
-        for node in ast.walk(each):
-            ast.copy_location(node, statement)
-    return new
+def replaced(text: str, tree: ast.Module, constants: Mapping[str, float], name: str) -> str:
+    """The text of a file with each constant set right after each statement of its top level that binds it, on the same line.
+
+    tree: of the text. name: of the file, for people.
+
+    Raises:
+        CaptureFailed: bad_sizes, for a constant that the file does not have.
+    """
+    there = numbers(tree)
+    if unknown := [constant for constant in constants if constant not in there]:
+        known = ", ".join(f"{n} = {ast.unparse(v)}" for n, v in there.items()) or "none"
+        raise CaptureFailed(
+            "bad_sizes",
+            f"`sizes` names {', '.join(unknown)}, but {name} has no such number at its top level; it has {known}.",
+            "Name one of these in `sizes`, or give the file such a constant.",
+        )
+    lines = text.encode().splitlines(keepends=True)
+    for statement in reversed(tree.body):  # so that places of those before stay what they are
+        if names := dict.fromkeys(name for name, _ in _bindings(statement) if name in constants):
+            assert statement.end_lineno and statement.end_col_offset
+            line, end = lines[statement.end_lineno - 1], statement.end_col_offset  # which counts bytes
+            new = "".join(f"; {name} = {constants[name]!r}" for name in names)
+            lines[statement.end_lineno - 1] = line[:end] + new.encode() + line[end:]
+    return b"".join(lines).decode()
 
 
 def entry(module: ModuleType, name: str, path: Path, what: str) -> Any:
@@ -143,14 +150,6 @@ def entry(module: ModuleType, name: str, path: Path, what: str) -> Any:
     )
 
 
-def seed_all(seed: int) -> None:
-    """Every generator that such a file draws from, torch's if it is there."""
-    random.seed(seed)
-    np.random.seed(seed % 2**32)
-    if torch := sys.modules.get("torch"):
-        torch.manual_seed(seed)
-
-
 @contextlib.contextmanager
 def told(path: Path, what: str, fix: str = "Run the file by itself and mend it.") -> Iterator[None]:
     """Whatever the person's code raises in here becomes a CaptureFailed that names its line."""
@@ -160,7 +159,7 @@ def told(path: Path, what: str, fix: str = "Run the file by itself and mend it."
         raise
     except (Exception, SystemExit) as error:
         said = words(error, path)
-        if isinstance(error, MemoryError) or any(sign in str(error) for sign in _NO_MEMORY):
+        if isinstance(error, MemoryError) or any(sign in str(error) for sign in NO_MEMORY):
             raise CaptureFailed(
                 "too_big",
                 f"{what}: there is not enough memory. {said}",

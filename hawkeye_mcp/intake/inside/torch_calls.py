@@ -10,6 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from hawkeye_mcp.intake import seeded
 from hawkeye_mcp.intake.capture import CaptureFailed, torch_install
 from hawkeye_mcp.intake.inside import source
 from hawkeye_mcp.intake.inside.record import Array, narrowed
@@ -83,7 +84,7 @@ def make(module: ModuleType, request: Request, seed: int) -> Any:
 
     path = Path(request.path)
     meant = source.entry(module, request.entry, path, "the module")
-    source.seed_all(seed)
+    seeded.generators(seed)
     initial: list[Any] = []
     if hasattr(module, request.init_inputs_fn):
         with source.told(path, f"{request.init_inputs_fn} fails"):
@@ -103,7 +104,7 @@ def give(module: ModuleType, request: Request, seed: int) -> list[Any]:
     """The inputs alone, which do not hang on how many numbers the module took. Raises as `build`."""
     path = Path(request.path)
     function = source.entry(module, request.inputs_fn, path, "the function that returns the inputs as a list")
-    source.seed_all(seed + _INPUTS_SEED)
+    seeded.generators(seed + _INPUTS_SEED)
     with source.told(path, f"{request.inputs_fn} fails"):
         given = function()
     if not isinstance(given, list | tuple):
