@@ -1,4 +1,4 @@
-"""The server over HTTP: who may connect from where, and `/health` beside `/mcp`.
+"""The server over HTTP: who may connect from where, and beside `/mcp` its `/health` and the `/workloads/` that it is sent.
 
 Without tokens it listens on this machine alone, and only under this machine's names, so that no web page can call it.
 With tokens it may listen anywhere, and answers those who have one.
@@ -8,21 +8,23 @@ import contextlib
 import ipaddress
 import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from mcp.server.auth.middleware.bearer_auth import RequireAuthMiddleware
 from mcp.server.mcpserver import MCPServer
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hawkeye_mcp.hosts import health
+from hawkeye_mcp.hosts import bundle, health, receiving
 from hawkeye_mcp.submissions import App
 
 logger = logging.getLogger(__name__)
+
+Answer = Callable[[App, Request], Awaitable[Response]]
 
 
 class CannotListen(ValueError):
@@ -66,27 +68,33 @@ async def serve(server: MCPServer[App], listening: socket.socket, opened: Sequen
     host, port = listening.getsockname()[:2]
     security = _names_of_this_machine(host) if ipaddress.ip_address(host).is_loopback else None
     built = server.streamable_http_app(host=host, transport_security=security)
-    answer = _Health(opened, TransportSecurityMiddleware(security))
-    endpoint: ASGIApp = RequireAuthMiddleware(answer, []) if guarded else answer
-    built.router.routes.append(Route(health.PATH, endpoint=endpoint, methods=["GET"]))
+    beside = {health.PATH: (_health, ["GET"]), f"{bundle.PATH}{{digest}}": (receiving.answers(), ["GET", "PUT"])}
+    for path, (answer, methods) in beside.items():
+        route = _Beside(answer, opened, TransportSecurityMiddleware(security))
+        endpoint: ASGIApp = RequireAuthMiddleware(route, []) if guarded else route
+        built.router.routes.append(Route(path, endpoint=endpoint, methods=methods))
     config = uvicorn.Config(built, log_config=None, access_log=False, timeout_graceful_shutdown=1)
     # It listens before it says so: whoever reads this can connect at once.
     logger.info("serving on http://%s:%d/mcp", f"[{host}]" if ":" in host else host, port)
     await Quiet(config).serve(sockets=[listening])
 
 
-class _Health:
+class _Beside:
     """An ASGI application: a class, because Starlette takes a function for one that answers requests."""
 
-    def __init__(self, opened: Sequence[App], security: TransportSecurityMiddleware) -> None:
-        self._opened, self._security = opened, security
+    def __init__(self, answer: Answer, opened: Sequence[App], security: TransportSecurityMiddleware) -> None:
+        self._answer, self._opened, self._security = answer, opened, security
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = await self._security.validate_request(Request(scope, receive))
+        request = Request(scope, receive)
+        answer = await self._security.validate_request(request)
         if answer is None:
-            load = self._opened[0].jobs.load() if self._opened else (0, 0)
-            answer = JSONResponse(health.here(*load).model_dump(mode="json"))
+            answer = await self._answer(self._opened[0], request)
         await answer(scope, receive, send)
+
+
+async def _health(app: App, _: Request) -> Response:
+    return JSONResponse(health.here(*app.jobs.load()).model_dump(mode="json"))
 
 
 def _names_of_this_machine(host: str) -> TransportSecuritySettings:

@@ -315,6 +315,11 @@ def parse(argv: Sequence[str] | None) -> Options:
         default=None,
         help="for http: lines `OWNER TOKEN`, of those who may call (hawkeye hosts token OWNER); default: $HAWKEYE_TOKENS_FILE",
     )
+    parser.add_argument(
+        "--accept-workloads",
+        action="store_true",
+        help="for http: clients may send workloads that `hawkeye job import` wrote; each is looked at, and its owner's alone",
+    )
     parser.add_argument("--version", action="version", version=f"hawkeye-mcp {__version__}")
     found = parser.parse_args(argv)
     if found.run is not None:
@@ -322,6 +327,8 @@ def parse(argv: Sequence[str] | None) -> Options:
     max_points = _as_job_says(parser, found) if found.job is not None else 0
     judging_hosts = _hosts(parser, found.judge_host) if found.judge_host is not None else {}
     pinned = None
+    if found.accept_workloads:
+        _check_accepting(parser, found)
     if found.workload:
         try:
             pinned = workloads.find_to_score(found.workload)
@@ -346,6 +353,7 @@ def parse(argv: Sequence[str] | None) -> Options:
         job=found.job.resolve() if found.job else None,
         run=found.run.resolve() if found.run else None,
         judge_hosts=tuple(judging_hosts),
+        accept_workloads=found.accept_workloads,
     )
     try:
         state_folder.mkdir(parents=True, exist_ok=True)
@@ -367,6 +375,14 @@ def parse(argv: Sequence[str] | None) -> Options:
         parser.error(f"argument --token-file: {error}")
     except http_transport.CannotListen as error:
         parser.error(f"argument --host: {error}")
+
+
+def _check_accepting(parser: argparse.ArgumentParser, found: argparse.Namespace) -> None:
+    """Whether workloads can be sent to such a server."""
+    if found.transport != "http":
+        parser.error("argument --accept-workloads: only with --transport http; over stdio name a folder by --workload")
+    if found.workload:
+        parser.error("argument --accept-workloads: a server of one workload judges no other. Leave one of the two out")
 
 
 def _hosts(parser: argparse.ArgumentParser, names: str) -> "dict[str, Host]":

@@ -34,7 +34,8 @@ class Settings:
     pool and of whatever must outlive the process. max_evaluations: 0 means no limit. deadline_s: of each job. job: the
     job file whose ports are gated; None: those tools are not there. run: folder of the run that keeps every verdict of this
     server; None: none does, and the tools on it are not there. max_points: of all searches of the run; 0 means no limit.
-    judge_hosts: names of the registered hosts that judge; none: this machine.
+    judge_hosts: names of the registered hosts that judge; none: this machine. accept_workloads: whether clients may send
+    imported workloads; then none is pinned.
     """
 
     condition: Condition = "full"
@@ -51,6 +52,7 @@ class Settings:
     run: Path | None = None
     max_points: int = 0
     judge_hosts: tuple[str, ...] = ()
+    accept_workloads: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ async def earlier_verdict(app: App, source: str, workload: Workload, tpu: str) -
     found = await _stored(app, source, workload, tpu)
     if found is not None:
         app.log.keep_kernel(source)
-        _log_verdict(app, None, found, cached=True)
+        _log_verdict(app, None, workload, found, cached=True)
         await _keep(app, source, workload, found)
     return found
 
@@ -108,7 +110,7 @@ def start_evaluation(
     Raises:
         BudgetSpent: a new judgement is needed and none is left.
     """
-    key = (kernels.sha256(source), workload.name, tpu, *([secrets.token_hex(8)] if fresh else []))
+    key = (kernels.sha256(source), workload.reference, tpu, *([secrets.token_hex(8)] if fresh else []))
     if not app.jobs.is_in_flight("evaluate", key) and app.evaluations_left() == 0:
         raise BudgetSpent
 
@@ -117,14 +119,14 @@ def start_evaluation(
             # Another process may have judged the same text while this one waited for the lock.
             evaluation = None if fresh else await _stored(app, source, workload, tpu)
             if evaluation is not None:
-                _log_verdict(app, job, evaluation, cached=True)
+                _log_verdict(app, job, workload, evaluation, cached=True)
                 await _keep(app, source, workload, evaluation)
                 return evaluation
             judge = await app.judge.get()
             evaluation = await judge.evaluate(source, workload, tpu, progress=job.progress)
             with anyio.CancelScope(shield=True):
                 await run_sync(app.pool.add, source, evaluation, pool.fingerprint(workload))
-        _log_verdict(app, job, evaluation)
+        _log_verdict(app, job, workload, evaluation)
         await _keep(app, source, workload, evaluation)
         return evaluation
 
@@ -137,11 +139,11 @@ def start_profile(app: App, source: str, workload: Workload, tpu: str) -> Job[Ev
     async def work(job: Job[Evaluation | Profile]) -> Profile:
         judge = await app.judge.get()
         profile = await judge.profile(source, workload, tpu, progress=job.progress)
-        _log_verdict(app, job, profile)
+        _log_verdict(app, job, workload, profile)
         await _keep(app, source, workload, profile)
         return profile
 
-    return _start(app, "profile", (kernels.sha256(source), workload.name, tpu), source, workload, tpu, work)
+    return _start(app, "profile", (kernels.sha256(source), workload.reference, tpu), source, workload, tpu, work)
 
 
 def _start(
@@ -150,8 +152,15 @@ def _start(
     subject = {"kernel_sha256": app.log.keep_kernel(source), "workload": workload.name, "tpu": tpu}
     shared = app.jobs.is_in_flight(kind, key)
     job = app.jobs.start(kind, key, subject, work)
-    app.log.write("submitted", job_id=job.id, kind=kind, shared=shared, **subject)
+    app.log.write("submitted", job_id=job.id, kind=kind, shared=shared, **subject, **which(app, workload))
     return job
+
+
+def which(app: App, workload: Workload) -> dict[str, str]:
+    """What the log says of a workload beside its name, which others have too if clients sent them."""
+    if not app.settings.accept_workloads or workload.shipped:
+        return {}
+    return {"workload_sha256": workload.folder.parent.name}
 
 
 async def _keep(app: App, source: str, workload: Workload, outcome: Evaluation | Profile) -> None:
@@ -178,7 +187,12 @@ async def _keep(app: App, source: str, workload: Workload, outcome: Evaluation |
 
 
 def _log_verdict(
-    app: App, job: Job[Evaluation | Profile] | None, outcome: Evaluation | Profile, *, cached: bool = False
+    app: App,
+    job: Job[Evaluation | Profile] | None,
+    workload: Workload,
+    outcome: Evaluation | Profile,
+    *,
+    cached: bool = False,
 ) -> None:
     """One line that says what was found; job: None where an earlier verdict was at hand at once."""
     timing = outcome.timing
@@ -202,6 +216,7 @@ def _log_verdict(
         fault=outcome.message if outcome.status == "harness_error" else None,
         elapsed_s=round(job.elapsed_s, 3) if job else 0.0,
         **({"judged_on": outcome.judged_on, "isolation": outcome.isolation} if outcome.judged_on else {}),
+        **which(app, workload),
     )
 
 

@@ -86,11 +86,7 @@ def on_one(
     from hawkeye_mcp.hosts.remote import NoVerdict
 
     if not workload.shipped:
-        raise typer.BadParameter(
-            f"{workload.folder} is a folder of this machine, and hosts know only the workloads that are shipped. "
-            "Judge it here, without --host; or install hawkeye on the host and run the command there.",
-            param_hint="--workload",
-        )
+        _check_sendable(workload)
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # what befalls a connection is told below, in one line
 
     async def judge(progress: Progress) -> Outcome:
@@ -112,6 +108,16 @@ def on_one(
         else:
             typer.echo(f"{ended.status}  {workload.name} on {tpu}\n{ended.message}\nNext: {ended.next_step}")
         raise typer.Exit(running.exit_code(ended.status)) from None
+
+
+def _check_sendable(workload: "Workload") -> None:
+    """What no host could have is wrong usage, said before one is asked."""
+    from hawkeye_mcp.hosts import sending
+
+    try:
+        sending.message(workload)
+    except sending.NotSendable as error:
+        raise typer.BadParameter(str(error), param_hint="--workload") from None
 
 
 def attached(tpus: list[str]) -> str:

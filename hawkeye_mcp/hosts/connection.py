@@ -42,7 +42,7 @@ class Link:
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise unreachable(self, error) from None
         if answer.status_code == 401:
-            raise HostFailed("token", self._token_advice())
+            raise HostFailed("token", self.token_advice())
         try:
             if answer.status_code == 200:
                 return Health.model_validate_json(answer.content)
@@ -54,7 +54,8 @@ class Link:
             "is the address right, and the server there as new as this one?",
         )
 
-    def _token_advice(self) -> str:
+    def token_advice(self) -> str:
+        """What to do about a token that the host does not take, or misses."""
         if self.host.token_kept == "none":
             return f"it asks for a token: `hawkeye hosts add {self.name} ... --token-env NAME` tells which is yours"
         return f"it does not take the token ({self.host.token_kept}): ask its operator, who has the file of tokens"

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from hawkeye_mcp import __version__
 from hawkeye_mcp.evaluation import Evaluation
+from hawkeye_mcp.hosts import sending
 from hawkeye_mcp.hosts.connection import Link, unreachable
 from hawkeye_mcp.hosts.errors import HostFailed, Kind
 from hawkeye_mcp.hosts.health import FRESH
@@ -97,7 +98,8 @@ async def _work(link: Link, tool: str, order: Order) -> AsyncIterator[tuple[Clie
     job_id = ""
     try:
         async with _client(link) as client:
-            arguments = {"workload": order.workload.name, "source": order.kernel, "tpu": order.tpu, "wait_s": _WAIT_S}
+            workload = await sending.named(link, order.workload, order.progress)
+            arguments = {"workload": workload, "source": order.kernel, "tpu": order.tpu, "wait_s": _WAIT_S}
             report = await _call(client, tool, arguments, order)
             while report["status"] == "running":
                 job_id = report["job_id"]

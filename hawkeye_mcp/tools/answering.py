@@ -78,8 +78,8 @@ async def answered(app: App, job: Job[Evaluation | Profile], *, drawn: bool, aga
     return reports.result(found, image)
 
 
-def earlier_profile(app: App, job_id: str, workload: str, tpu: str) -> Profile | None:
-    """The profile to compare with; None where no job_id is given.
+def earlier_profile(app: App, job_id: str, workload: str, tpu: str, reference: str | None) -> Profile | None:
+    """The profile to compare with; None where no job_id is given. reference: of the workload, which others may be called as.
 
     Raises:
         ToolError: there is no such profile, or it is of another workload or chip.
@@ -87,7 +87,8 @@ def earlier_profile(app: App, job_id: str, workload: str, tpu: str) -> Profile |
     if not job_id:
         return None
     try:
-        found = app.jobs.read(job_id).result
+        earlier = app.jobs.read(job_id)
+        found = earlier.result
     except UnknownJob:
         found = None
     if not isinstance(found, Profile) or found.status != "profiled":
@@ -96,6 +97,10 @@ def earlier_profile(app: App, job_id: str, workload: str, tpu: str) -> Profile |
         raise ToolError(
             f"against: {job_id!r} is of {found.workload} on {found.tpu}, this one of {workload} on {tpu}. "
             "Compare kernels of one workload on one TPU."
+        )
+    if reference is not None and earlier.key[-2] != reference:
+        raise ToolError(
+            f"against: {job_id!r} is of another workload that is called {workload} too. Profile it by this one."
         )
     return found
 

@@ -15,7 +15,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import BaseModel, Field, ValidationError
 
-from hawkeye_mcp import calllog, content, kernels, workloads
+from hawkeye_mcp import calllog, content, kernels, owners, workloads
 from hawkeye_mcp.chips import DEFAULT_TPU, TPUS
 from hawkeye_mcp.submissions import Settings
 from hawkeye_mcp.workloads import Workload
@@ -159,12 +159,25 @@ def workload(settings: Settings, name: str) -> Workload:
                 f"Nothing is scored by {settings.workload!r} as it stands: {error.why}. "
                 "Tell the person you work for, who has to approve it again: hawkeye job approve FOLDER"
             ) from None
+    if settings.accept_workloads and name.startswith("sha256:"):
+        return _sent(settings, name)
     if not name:
         raise ToolError(f"Name a workload. Workloads: {', '.join(workloads.names())}.")
     try:
         return workloads.load(name)
     except workloads.UnknownWorkload as error:
         raise ToolError(str(error)) from None
+
+
+def _sent(settings: Settings, name: str) -> Workload:
+    """One that this client's owner sent beforehand, over HTTP."""
+    from hawkeye_mcp.hosts import bundle, uploads
+
+    digest = bundle.digest_in(name)
+    found = uploads.find(settings.state, owners.current(), digest) if digest else None
+    if found is None:
+        raise ToolError(f"This server holds no workload {name[:80]} of yours. Send it first: commands with --host do.")
+    return found
 
 
 def tpu(settings: Settings, name: str) -> str:

@@ -38,7 +38,8 @@ def build(settings: Settings) -> arguments.FlatTool:
                 f"This server knows no job {job_id!r}; jobs do not outlive the server. "
                 "Call evaluate_kernel or profile again: a kernel judged before is answered at once."
             ) from None
-        earlier = earlier_profile(app, against, found.subject["workload"], found.subject["tpu"])
+        reference = found.key[-2] if found.kind == "profile" else None
+        earlier = earlier_profile(app, against, found.subject["workload"], found.subject["tpu"], reference)
         if action == "wait":
             return await answer(ctx, found, wait_s, drawn=picture, against=earlier)
         if action == "cancel":

@@ -30,7 +30,7 @@ def build(settings: Settings) -> arguments.FlatTool:
         chip = arguments.tpu(settings, tpu)
         kernel = arguments.kernel(settings, source, path)
         app = app_of(ctx)
-        earlier = earlier_profile(app, against, subject.name, chip)
+        earlier = earlier_profile(app, against, subject.name, chip, subject.reference)
         job = start_profile(app, kernel, subject, chip)
         return await answer(ctx, job, wait_s, drawn=picture, against=earlier)
 

@@ -8,7 +8,7 @@ from mcp.types import CallToolResult, ToolAnnotations
 from hawkeye_mcp import kernels
 from hawkeye_mcp.jobs import Job, Jobs
 from hawkeye_mcp.sanitizer.model import Sanitized
-from hawkeye_mcp.submissions import App, Settings
+from hawkeye_mcp.submissions import App, Settings, which
 from hawkeye_mcp.tools import arguments
 from hawkeye_mcp.tools.answering import DEFAULT_WAIT_S, answer, app_of
 from hawkeye_mcp.workloads import Workload
@@ -49,6 +49,8 @@ def start(app: App, source: str, workload: Workload, tpu: str) -> Job[Any]:
         return await judge.sanitize(source, workload, tpu, progress=job.progress)
 
     subject = {"kernel_sha256": app.log.keep_kernel(source), "workload": workload.name, "tpu": tpu}
-    job = cast("Jobs[Any]", app.jobs).start("sanitize", (kernels.sha256(source), workload.name, tpu), subject, work)
-    app.log.write("submitted", job_id=job.id, kind="sanitize", shared=job.waiting > 0, **subject)
+    key = (kernels.sha256(source), workload.reference, tpu)
+    job = cast("Jobs[Any]", app.jobs).start("sanitize", key, subject, work)
+    shared = job.waiting > 0
+    app.log.write("submitted", job_id=job.id, kind="sanitize", shared=shared, **subject, **which(app, workload))
     return job

@@ -220,7 +220,10 @@ def test_ctrl_c_here_ends_the_work_there(servers, kernel):
     ("arguments", "said"),
     [
         (("evaluate", "--host", "tpu"), "There is no host 'tpu'. Did you mean tpu-1?"),
-        (("evaluate", "--workload", "./mine/", "--host", "tpu-1"), "hosts know only the workloads that are shipped"),
+        (
+            ("evaluate", "--workload", "./mine/", "--host", "tpu-1"),
+            "takes only workloads that `hawkeye job import` wrote, since another is code",
+        ),
         (("sanitize", "--only", "races", "--host", "tpu-1"), "a host runs all checks"),
         (("hosts", "add", "x"), "a host has either a url or an ssh target"),
         (("hosts", "add", "x", "--url", "tpu:1"), "is no URL of a server"),
