@@ -110,6 +110,9 @@ class PlannedHost(BaseModel):
     address: str
     tpus: list[str] = Field(description="The generation of each attached chip.")
 
+    def __str__(self) -> str:
+        return f"{self.address}; {', '.join(self.tpus) or 'no TPU'}"
+
 
 class Plan(BaseModel):
     """What was asked for, and of what; kept in OUT/plan.json. Runs of one folder differ only in workload,
@@ -205,6 +208,8 @@ def _fixed(plan: Plan) -> dict[str, object]:
     """What all runs of one folder have in common."""
     fields: dict[str, Any] = plan.model_dump(exclude={"workloads", "conditions", "reps"})
     budget: dict[str, object] = fields.pop("budget")
+    if plan.hosts:
+        fields["hosts"] = ", ".join(f"{name} ({host})" for name, host in sorted(plan.hosts.items()))
     return fields | budget | (fields.pop("versions") or {})
 
 

@@ -141,7 +141,7 @@ class AnyHost:
         try:
             return await choosing.on_one_of(self.hosts, there, tell, self.silence_s)
         except NoHost as none:
-            raise NoHost(" ".join([*told, str(none)])) from None
+            raise NoHost(" ".join([*(f"{line.rstrip('.')}." for line in told), str(none)])) from None
 
     def _without(self, ended: NoHost | NoVerdict, source: str, workload: Workload, tpu: str) -> dict[str, Any]:
         """The fields of an answer that is no host's."""
