@@ -74,8 +74,8 @@ class _Import:
     async def run(self) -> Imported:
         self.written.mkdir()
         job = specification.as_jax(self.asked, self.scratch)
-        to_record, gates = await recording.of(self.asked, job, self.scratch / "recorded", self.progress)
-        self.gates += gates
+        to_record, passed = await recording.of(self.asked, job, self.scratch / "recorded", self.progress)
+        self.gates += passed
         self.progress("capture")
         capture = await capturing.capture(to_record, self.written, self.progress)
         if to_record is not job:  # people are shown the file itself, not what was made of it

@@ -30,6 +30,7 @@ from hawkeye_mcp.workloads import Size
 Array = NDArray[Any]
 _CHIP = CHIPS[DEFAULT_TPU]  # it is traced for no chip
 _LEAST_REPLY_BYTES = 32 << 20
+_MOST_GIVEN_BYTES = 128 << 20  # of the file's inputs in one answer
 _LONGEST = 1 << 40
 _NO_FILES = (
     "It is run in the sandbox of kernels, without files and network: let the file hold, or compute, what it needs."
@@ -115,11 +116,8 @@ class _Asked:
         tensors = {tensor.name: tensor for tensor in declared.tensors}
         self._tensors = [tensors[name] for name in self._arguments]
         self._gives_inputs = job.input.inputs_fn in self._own_names
-        known = {**declared.constants, **job.sizes["check"], **job.sizes["full"]}
-        lengths = {name: value for name, value in known.items() if type(value) is int}
-        self.reply_bytes = _LEAST_REPLY_BYTES
-        if self._gives_inputs:  # as text, and of four times the declared width at most
-            self.reply_bytes += 6 * min(_bytes(self._tensors, lengths), LARGEST_RECORD_BYTES)
+        # as text, and integers of twice the declared width
+        self.reply_bytes = _LEAST_REPLY_BYTES + 3 * _MOST_GIVEN_BYTES * self._gives_inputs
 
     async def all_of(self, box: Sandbox) -> StandIn:
         check = await self._lengths(box, "check")
@@ -194,11 +192,7 @@ class _Asked:
         from hawkeye_mcp.intake.inside import draws
 
         trials = self._job.correctness.trials
-        if trials * _bytes(self._tensors, lengths) > LARGEST_RECORD_BYTES:
-            raise PortRefused(
-                f"The arrays to be recorded take more than {LARGEST_RECORD_BYTES / 1e6:g} MB.",
-                "Give `sizes` smaller numbers at `check`, or `correctness` fewer trials.",
-            )
+        self._fits(self._tensors, lengths, "check", min(LARGEST_RECORD_BYTES // trials, _MOST_GIVEN_BYTES))
         seeds = [self._job.correctness.seed + number for number in range(max(trials, draws.SEEDS))]
         return {seed: await self._given(box, lengths, seed, None) for seed in seeds}
 
@@ -216,17 +210,28 @@ class _Asked:
             ]
         if not places:
             return {}
+        self._fits([self._tensors[place] for place in places], lengths, "full", _MOST_GIVEN_BYTES)
         found = await self._given(box, lengths, self._job.correctness.seed, places)
         return dict(zip(places, found, strict=True))
+
+    @staticmethod
+    def _fits(tensors: Sequence[Tensor], lengths: Mapping[str, int], size: Size, most: int) -> None:
+        if _bytes(tensors, lengths) > most:
+            raise PortRefused(
+                f"At {size} size the inputs that the file gives ({', '.join(tensor.name for tensor in tensors)}) take more "
+                f"than {most / 1e6:.4g} MB.",
+                f"Give `sizes` smaller numbers at `{size}`, or `correctness` fewer trials, or leave the inputs to be drawn.",
+            )
 
     async def _given(
         self, box: Sandbox, lengths: Mapping[str, int], seed: int, places: list[int] | None
     ) -> list[Array]:
         """The file's inputs at one seed, all or those at some places."""
         function = self._job.input.inputs_fn
-        reply = await self._ask(box, {"inputs": {"function": function, "seed": seed, "places": places}})
-        found = reply.get("inputs")
         tensors = self._tensors if places is None else [self._tensors[place] for place in places]
+        dtypes = [tensor.dtype for tensor in tensors]
+        asked = {"function": function, "seed": seed, "dtypes": dtypes, "places": places}
+        found = (await self._ask(box, {"inputs": asked})).get("inputs")
         if not isinstance(found, list) or len(found) != len(tensors):
             count = len(found) if isinstance(found, list) else 0
             raise PortRefused(
@@ -244,12 +249,8 @@ class _Asked:
             array = record.narrowed(array, tensor.name)
         except CaptureFailed as error:
             raise PortRefused(error.message, error.fix) from None
-        to = _dtype(tensor.dtype)
-        if array.shape == shape and array.dtype == to:
+        if array.shape == shape and array.dtype == _dtype(tensor.dtype):
             return array
-        if array.shape == shape and record.is_float(array.dtype) and record.is_float(to):
-            with np.errstate(all="ignore"):
-                return array.astype(to)
         raise PortRefused(
             f"{self._job.input.inputs_fn} in {self.name} gives {tensor.name} as {array.dtype.name} {list(array.shape)}, and it is "
             f"declared as {tensor.dtype} {list(shape)}.",
@@ -272,7 +273,8 @@ class _Asked:
 
     def _refuse(self, failed: Mapping[str, Any]) -> NoReturn:
         what, fix = _STAGES.get(str(failed.get("stage")), ("It fails", "Mend it, then import again."))
-        said, lines = cleaned(failed.get("text"), 1500), failed.get("where")
+        said = cleaned(str(failed.get("text")).split("\nThe error occurred while tracing")[0], 1500)
+        lines = failed.get("where")
         line = re.match(r"line (\d{1,9}), in [\w<>]+", str(lines[-1])) if isinstance(lines, list) and lines else None
         where = f"{self.name} {line[0]}: " if line and int(line[1]) <= specification.lines_of(self._job) else ""
         if any(sign in said for sign in (*source.NO_MEMORY, "MemoryError")):
@@ -301,12 +303,9 @@ def _shapes(declared: Specification, lengths: Mapping[str, int]) -> dict[str, tu
 
 
 def _bytes(tensors: Sequence[Tensor], lengths: Mapping[str, int]) -> int:
-    """Of arrays as declared; a length that is not known counts as 1."""
-    return sum(
-        math.prod(lengths.get(dim, 1) if isinstance(dim, str) else dim for dim in tensor.shape)
-        * _dtype(tensor.dtype).itemsize
-        for tensor in tensors
-    )
+    """Of arrays as declared."""
+    lengths_of = ([lengths[dim] if isinstance(dim, str) else dim for dim in tensor.shape] for tensor in tensors)
+    return sum(math.prod(of) * _dtype(tensor.dtype).itemsize for of, tensor in zip(lengths_of, tensors, strict=True))
 
 
 def _array(value: Any, name: str) -> Array:

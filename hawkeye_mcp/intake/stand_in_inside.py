@@ -18,8 +18,9 @@ from hawkeye_mcp.intake import seeded
 def answer(function: Any, request: dict[str, Any], tracer: Any) -> dict[str, Any]:
     """The reply to a request, by what is asked for in it; tracer: the module that runs this.
 
-    lengths: names whose values are asked for. inputs: {"function", "seed", "places"}: arrays that the function gives; of
-    places alone, so that at full size nothing else is made. trace: {"arguments": [[shape, dtype], ...], "names"}.
+    lengths: names whose values are asked for. inputs: {"function", "seed", "dtypes", "places"}: arrays that the function
+    gives, floats in these dtypes; of places alone, so that at full size nothing else is made. trace: {"arguments":
+    [[shape, dtype], ...], "names"}.
 
     Raises:
         tracer.Failed: the file is at fault.
@@ -35,7 +36,9 @@ def answer(function: Any, request: dict[str, Any], tracer: Any) -> dict[str, Any
             asked = request["inputs"]
             give = getattr(module, asked["function"])
             made = _given if asked["places"] is None else _made_alone
-            reply["inputs"] = [_array(each) for each in made(give, asked["seed"], asked["places"])]
+            arrays = [_array(each) for each in made(give, asked["seed"], asked["places"])]
+            dtypes = [*asked["dtypes"], *(array.dtype for array in arrays)]  # where there are too many
+            reply["inputs"] = [_told("given", array, dtype) for array, dtype in zip(arrays, dtypes, strict=False)]
         stage = "trace"
         if "trace" in request:
             reply["program"] = _program(function, request["trace"]["arguments"], request["trace"]["names"])
@@ -61,12 +64,22 @@ def _made_alone(give: Callable[..., Any], seed: int, places: Sequence[int]) -> l
         return _given(give, seed, places)
 
 
-def _array(value: Any) -> dict[str, Any]:
+def _array(value: Any) -> Any:
     array = np.asarray(value)
     if array.dtype == object:
         raise TypeError(f"it gives {type(value).__name__} where an array is declared")
+    return array
+
+
+def _told(name: str, array: Any, dtype: Any) -> dict[str, Any]:
+    """dtype: what floats are cast to."""
+    import jax.numpy as jnp
+
+    to = jnp.dtype(dtype)
+    if to != array.dtype and all(jnp.issubdtype(each, jnp.floating) for each in (to, array.dtype)):
+        array = array.astype(to)
     data = base64.b64encode(array.tobytes()).decode()
-    return {"name": "given", "shape": list(array.shape), "dtype": array.dtype.name, "data": data}
+    return {"name": name, "shape": list(array.shape), "dtype": array.dtype.name, "data": data}
 
 
 def _program(function: Any, arguments: list[Any], names: list[str]) -> dict[str, Any]:
@@ -81,5 +94,5 @@ def _program(function: Any, arguments: list[Any], names: list[str]) -> dict[str,
         emitted = emit(closed, names)
     except NotEmittable as error:
         return {"not_emittable": str(error)}
-    constants = [{**_array(array), "name": name} for name, array in emitted.constants.items()]
+    constants = [_told(name, array, array.dtype) for name, array in emitted.constants.items()]
     return {"source": emitted.text, "constants": constants}
