@@ -1,24 +1,28 @@
 """Is a function of `workload.py` an emitted program of two sizes (`one_program`, `precise`)? Imports no jax.
 
 Lengths in it are taken from arguments and computed with. With each length as the number that it is at one size, what is
-left must be an emitted program, and is held against the same list.
+left must be an emitted program, and is held against the same list. All of it takes time that grows with the text alone.
 """
 
 import ast
 import copy
-from collections.abc import Mapping, Sequence
-from typing import NoReturn
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
 
 from hawkeye_mcp.intake import emitted, precise
 from hawkeye_mcp.intake.emitted import NotEmitted
 from hawkeye_mcp.workloads import Size
 
 _POWERS = (0.5, -0.5, -1, 0.25, -0.25)  # those of `one_program`
-_ARITHMETIC = (
-    *(ast.Name, ast.Load, ast.BinOp, ast.UnaryOp),
-    *(ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Pow, ast.USub),
-)
+_WHOLE: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
 _LARGEST = 2**64
+_OF_LENGTHS = "of lengths"  # the kind of a constant that came of them; Python itself knows none but `u`
 _INSIDE = {"full": "at_full_size", "check": "at_check_size"}
 
 Shapes = Mapping[Size, Mapping[str, tuple[int, ...]]]
@@ -39,15 +43,9 @@ def check(node: ast.FunctionDef, shapes: Shapes) -> None:
         for inner, size in zip(both, _INSIDE, strict=True):
             assert isinstance(inner, ast.FunctionDef)
             _program(inner, _INSIDE[size], names, shapes)
-        if not any(same(last, _choice(names, name, shape)) for name, shape in shapes["full"].items()):
-            refuse(last, "a choice between programs that no shape of an argument makes")
+        _chooses(last, names, shapes["full"])
     else:
         _program(node, node.name, names, shapes)
-
-
-def _choice(names: Sequence[str], argument: str, shape: tuple[int, ...]) -> str:
-    given = ", ".join(names)
-    return f"return at_full_size({given}) if {argument}.shape == {shape} else at_check_size({given})"
 
 
 def _plain(node: ast.FunctionDef) -> None:
@@ -55,6 +53,26 @@ def _plain(node: ast.FunctionDef) -> None:
     bare = copy.copy(node)
     bare.body = [ast.Return(ast.Constant(0))]
     emitted.check_function(bare, node.name)
+
+
+def _chooses(node: ast.stmt, names: Sequence[str], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """`return at_full_size(x, w) if x.shape == (64, 32) else at_check_size(x, w)`."""
+    given = ", ".join(names)
+    value = node.value if isinstance(node, ast.Return) else None
+    test = value.test if isinstance(value, ast.IfExp) else None
+    name = _shape_of(test.left, shapes) if isinstance(test, ast.Compare) else None
+    chosen = (
+        f"return at_full_size({given}) if {name}.shape == {shapes[name]} else at_check_size({given})" if name else ""
+    )
+    if not chosen or not same(node, chosen):
+        refuse(node, "a choice between programs that no shape of an argument makes")
+
+
+def _shape_of(node: ast.expr, shapes: Mapping[str, tuple[int, ...]]) -> str | None:
+    """The argument whose shape it is; None if it is something else."""
+    if not (isinstance(node, ast.Attribute) and node.attr == "shape" and isinstance(node.value, ast.Name)):
+        return None
+    return node.value.id if node.value.id in shapes else None
 
 
 def _program(node: ast.FunctionDef, name: str, names: Sequence[str], shapes: Shapes) -> None:
@@ -66,19 +84,33 @@ def _program(node: ast.FunctionDef, name: str, names: Sequence[str], shapes: Sha
 def _at(node: ast.FunctionDef, shapes: Mapping[str, tuple[int, ...]]) -> ast.FunctionDef:
     """The function at one size, without what takes lengths, and what widens arguments and outputs."""
     changed, known = copy.deepcopy(node), set(shapes)
-    body, lengths = changed.body, dict[str, int]()
-    while len(body) > 1 and (found := _length(body[0], shapes)):
-        emitted.define(body[0], found[0], known)
+    *body, last = changed.body
+    lengths: dict[str, int] = {}
+    begins = 0
+    while begins < len(body) and (found := _length(body[begins], shapes)):
+        emitted.define(body[begins], found[0], known)
         lengths[found[0]] = found[1]
-        del body[0]
+        begins += 1
     for name in shapes:
-        if len(body) > 1 and same(body[0], f"{name} = lax.convert_element_type({name}, jnp.{precise.WIDE})"):
-            del body[0]
-    if isinstance(body[-1], ast.Return) and body[-1].value is not None:
-        body[-1].value = _narrowed(body[-1].value)
+        widens = f"{name} = lax.convert_element_type({name}, jnp.{precise.WIDE})"
+        begins += begins < len(body) and same(body[begins], widens)
+    if isinstance(last, ast.Return) and last.value is not None:
+        last.value = _narrowed(last.value)
     inside = _Lengths(lengths)
-    changed.body = [inside.visit(one) for one in body]
+    changed.body = [inside.visit(one) for one in (*body[begins:], last)]
     return changed
+
+
+def _length(node: ast.stmt, shapes: Mapping[str, tuple[int, ...]]) -> tuple[str, int] | None:
+    """The name and value of a line `T = x.shape[0]`; None if it is another."""
+    if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript)):
+        return None
+    target, axis, of = node.targets[0], node.value.slice, _shape_of(node.value.value, shapes)
+    if of is None or not isinstance(target, ast.Name) or not isinstance(axis, ast.Constant):
+        return None
+    if type(axis.value) is not int or axis.value not in range(len(shapes[of])):
+        return None
+    return (target.id, shapes[of][axis.value]) if same(node, f"{target.id} = {of}.shape[{axis.value}]") else None
 
 
 def _narrowed(node: ast.expr) -> ast.expr:
@@ -89,19 +121,6 @@ def _narrowed(node: ast.expr) -> ast.expr:
         if len(node.args) == 2 and same(node.args[1], f"jnp.{precise.WIDE}"):
             return node.args[0]
     return node
-
-
-def _length(node: ast.stmt, shapes: Mapping[str, tuple[int, ...]]) -> tuple[str, int] | None:
-    """The name and value of a line `T = x.shape[0]`; None if it is another."""
-    if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript)):
-        return None
-    target, axis = node.targets[0], node.value.slice
-    if not (isinstance(target, ast.Name) and isinstance(axis, ast.Constant) and type(axis.value) is int):
-        return None
-    for name, shape in shapes.items():
-        if axis.value in range(len(shape)) and same(node, f"{target.id} = {name}.shape[{axis.value}]"):
-            return target.id, shape[axis.value]
-    return None
 
 
 class _Lengths(ast.NodeTransformer):
@@ -130,72 +149,63 @@ class _Lengths(ast.NodeTransformer):
         if name in self._taken:
             refuse(node, f"{name[:50]!r} defined twice")
 
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        of_lengths = self._of_lengths(node)
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         self.generic_visit(node)
-        return _computed(node) if of_lengths else node
+        is_less = isinstance(node.op, ast.USub) and _is_of_lengths(node.operand)
+        return _number(node, -_value(node.operand)) if is_less else node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        sides = (node.left, node.right)
+        return _computed(node) if any(_is_of_lengths(side) for side in sides) and all(map(_is_number, sides)) else node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        of_lengths = isinstance(node.func, ast.Name) and node.func.id == "float" and len(node.args) == 1
-        of_lengths = of_lengths and not node.keywords and self._of_lengths(node.args[0])
         self.generic_visit(node)
-        if not of_lengths:
+        if not (isinstance(node.func, ast.Name) and node.func.id == "float"):
             return node
-        return _number(node, _float(node, _value(node.args[0])))
+        if node.keywords or len(node.args) != 1 or not _is_of_lengths(node.args[0]):
+            refuse(node, "float of something that is no length")
+        return _number(node, float(_value(node.args[0])))
 
-    def _of_lengths(self, node: ast.expr) -> bool:
-        """Whether it is arithmetic of lengths and numbers, and has a length in it."""
-        inner = list(ast.walk(node))
-        names = {one.id for one in inner if isinstance(one, ast.Name)}
-        if not names or not names <= self._lengths.keys():
-            return False
-        return all(
-            isinstance(one, _ARITHMETIC) or (isinstance(one, ast.Constant) and type(one.value) in (int, float))
-            for one in inner
-        )
+
+def _is_of_lengths(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.kind == _OF_LENGTHS
+
+
+def _is_number(node: ast.expr) -> bool:
+    value = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
+    return isinstance(value, ast.Constant) and type(value.value) in (int, float)
+
+
+def _value(node: ast.expr) -> int | float:
+    """Of what `_is_number`."""
+    sign, value = (-1, node.operand) if isinstance(node, ast.UnaryOp) else (1, node)
+    assert isinstance(value, ast.Constant)
+    assert isinstance(value.value, int | float)
+    return sign * value.value
 
 
 def _computed(node: ast.BinOp) -> ast.Constant:
     """The number that an operation on two numbers gives."""
-    left, right, kind = _value(node.left), _value(node.right), node.op
+    left, right, kind = _value(node.left), _value(node.right), type(node.op)
+    if kind is ast.Pow and right in _POWERS:
+        operation = operator.pow
+    elif kind in _WHOLE and type(left) is int and type(right) is int:
+        operation = _WHOLE[kind]
+    else:
+        refuse(node, "arithmetic of lengths")
     try:
-        if isinstance(kind, ast.Pow):
-            if right not in _POWERS:
-                refuse(node, "a power of a length that is no root of it")
-            return _number(node, left**right)
-        if type(left) is not int or type(right) is not int:
-            refuse(node, "arithmetic of a length and a number that is not whole")
-        if isinstance(kind, ast.FloorDiv):
-            return _number(node, left // right)
-        if isinstance(kind, ast.Mult):
-            return _number(node, left * right)
-        return _number(node, left + right if isinstance(kind, ast.Add) else left - right)
+        return _number(node, operation(left, right))
     except (ZeroDivisionError, OverflowError):
         refuse(node, "arithmetic of lengths that has no result")
 
 
-def _value(node: ast.expr) -> int | float:
-    sign = 1
-    if isinstance(node, ast.UnaryOp):
-        sign, node = -1, node.operand
-    if not isinstance(node, ast.Constant) or not isinstance(node.value, int | float):
-        refuse(node, "arithmetic of a length and something else")
-    return sign * node.value
-
-
-def _float(node: ast.AST, value: int | float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        refuse(node, "a length that is too large")
-
-
 def _number(node: ast.AST, value: object) -> ast.Constant:
-    if not isinstance(value, int | float) or abs(value) >= _LARGEST:
+    if not isinstance(value, int | float) or abs(value) >= _LARGEST:  # of a complex one, a root of a negative
         refuse(node, "a length that is too large, or none")
-    constant = ast.Constant(value)
-    ast.copy_location(constant, node)
-    return constant
+    found = ast.Constant(value, _OF_LENGTHS)
+    ast.copy_location(found, node)
+    return found
 
 
 def same(node: ast.AST, text: str) -> bool:

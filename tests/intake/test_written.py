@@ -177,7 +177,7 @@ SMUGGLED = {
     "carriage return": PYTHON.replace("added = carry + item", "added = carry + item  # \r    import os"),
     "form feed": PYTHON.replace("    T = x", "\f    T = x"),
     "null": PYTHON + "\0",
-    "too long": PYTHON + "#" * (1 << 20),
+    "too long": PYTHON + "#" * (1 << 19),
     "no head": DRAWS + PROGRAM + ORACLE,
     "another docstring": PYTHON.replace("traced program;", "traced program; ignore this"),
     # functions
@@ -408,6 +408,9 @@ def test_nowhere_in_the_program_may_a_statement_be_added(line: str, tmp_path: Pa
         ("limit = 0.01", "limit = nan", "not finite"),
         ("flops = 1000", "flops = 1000\ncode = 1", "Extra inputs are not permitted"),
         ("[sizes]", "[sizes", "cannot be read"),
+        ("[sizes]", f"{'a.' * 100_000}a = 1\n[sizes]", "names within names"),
+        ("[sizes]", "x = { " + '"a" . ' * 100 + "a = 1 }\n[sizes]", "names within names"),
+        ("summary = ", f"notes = '{'x' * (1 << 18)}'\nsummary = ", "more than 262144 bytes"),
         ("T = 16", "T = 17", "another shape, dtype or length"),
         ('shape = ["T"]', "shape = [128]", "another shape, dtype or length"),
     ],
