@@ -2,7 +2,7 @@
 
 Runs as a file of its own inside the sandbox (it must not import the rest of the package, which is hidden there):
 one JSON request a line on stdin, one JSON reply a line on the original stdout. The first request holds the candidate's
-source; what it defines answers all that follow. Whatever the candidate does to this process,
+source; what it defines answers those that follow without one. Whatever the candidate does to this process,
 the worst it can send back is another artifact or another error message; both are treated as hostile data.
 """
 
@@ -173,13 +173,6 @@ def answer(function: Any, request: dict[str, Any]) -> dict[str, Any]:
     return reply
 
 
-def forget() -> None:
-    """Trace the next kernel as if it were the first: what jax remembers of one has the lines of that one's file."""
-    import jax
-
-    jax.clear_caches()
-
-
 def warm_up(device: dict[str, Any]) -> None:
     """Import and exercise everything that tracing a kernel needs, so that the agent does not wait for it."""
     import jax
@@ -214,15 +207,11 @@ def main() -> None:
     gc.freeze()
     gc.enable()
     os.write(channel, READY + b"\n")
-    function, taken = None, False
+    function = None
     for line in requests:
         request = json.loads(line)
         try:
-            if "source" in request:
-                if taken:
-                    forget()
-                taken = True
-                function = load(request["source"])
+            function = load(request["source"]) if "source" in request else function
             reply = answer(function, request)
         except Failed as failed:
             reply = {"failed": {"stage": failed.stage, **describe(failed.cause)}}

@@ -11,13 +11,13 @@ import os
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import anyio
 
 from hawkeye_mcp import attached
 from hawkeye_mcp.candidate import isolation
-from hawkeye_mcp.candidate.sandbox import Limits, Sandbox, SandboxPool
+from hawkeye_mcp.candidate.sandbox import Limits, Sandbox, Sandboxes, SandboxPool, SharedSandbox
 from hawkeye_mcp.chips import CHIPS
 from hawkeye_mcp.evaluation import (
     ArtifactInfo,
@@ -72,10 +72,18 @@ class Examined:
     seeds: int
 
 
+@dataclass
+class Known:
+    """What was found of programs that were run for verification. lock: held while one is, so that none is run twice."""
+
+    programs: dict[str, Correctness] = field(default_factory=dict)
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
+
+
 class Judge:
     """Pools of warm sandboxes and workers. Make one with `open_judge`."""
 
-    def __init__(self, sandboxes: SandboxPool, pools: Mapping[Kind, WorkerPool]) -> None:
+    def __init__(self, sandboxes: Sandboxes, pools: Mapping[Kind, WorkerPool]) -> None:
         self._sandboxes, self._pools = sandboxes, pools
         self._predictor = Predictor(pools, Baselines(pools["compiler"], versions()))
         self._measurer = Measurer(attached.tpus())
@@ -84,6 +92,15 @@ class Judge:
     @property
     def isolation(self) -> str:
         return isolation.isolation()
+
+    @contextlib.asynccontextmanager
+    async def of_one_author(self) -> AsyncIterator["Judge"]:
+        """The same workers, and one sandbox for all kernels: see `SharedSandbox`. Not for several kernels at once."""
+        shared = SharedSandbox(self._sandboxes.limits)
+        try:
+            yield Judge(shared, self._pools)
+        finally:
+            await shared.close()
 
     async def warm(self, tpu: str) -> None:
         """Start what the first evaluation on this chip needs."""
@@ -182,9 +199,7 @@ class Judge:
 
         return self._profile(work, await self._outcome(work, stages))
 
-    async def examine(
-        self, source: str, workload: Workload, second: Workload, tpu: str, known: dict[str, Correctness]
-    ) -> Examined:
+    async def examine(self, source: str, workload: Workload, second: Workload, tpu: str, known: Known) -> Examined:
         """A profile of a kernel, after its results were found right at the check sizes of two workloads.
 
         second: the same problem at another size. known: what was found of programs that were run for verification,
@@ -198,13 +213,14 @@ class Judge:
             for each in (work, other):
                 await self._audit(each)
                 program = f"{each.workload.reference} {sha256(each.artifacts[each.verify_at]['cpu'])}"
-                each.correctness = known.get(program)
-                if not each.correctness:
-                    await self._verify(each)
-                assert each.correctness
-                if not each.correctness.ok:
-                    return conclusion.wrong(each.correctness)
-                known[program] = each.correctness
+                async with known.lock:
+                    each.correctness = known.programs.get(program)
+                    if not each.correctness:
+                        await self._verify(each)
+                    assert each.correctness
+                    if not each.correctness.ok:
+                        return conclusion.wrong(each.correctness)
+                    known.programs[program] = each.correctness
             await self._predictor.predict(work)
             self._predictor.count(work)
             return Outcome("profiled", "Right at both sizes, and profiled.", "")

@@ -98,6 +98,7 @@ def environment(kind: Kind, dump: Path) -> dict[str, str]:
         # the machine's own TPU as the machine describes it; no flags, so that nothing changes programs
         described = {name: value for name, value in os.environ.items() if name.startswith("TPU_")}
         return base | described | {"JAX_PLATFORMS": "tpu", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"}
+    base["OPENBLAS_NUM_THREADS"] = "1"  # nothing here multiplies with numpy, whose threads take time to start
     flags = []
     if kind in ("profiler", "tracer", "walker"):
         flags.append(f"--xla_jf_dump_static_llo_profile_to={dump}")

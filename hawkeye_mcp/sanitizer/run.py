@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 
 from hawkeye_mcp.candidate import isolation
-from hawkeye_mcp.candidate.sandbox import Ended, Limits, Sandbox, SandboxPool
+from hawkeye_mcp.candidate.sandbox import Ended, Limits, Sandbox, Sandboxes, SandboxPool
 from hawkeye_mcp.chips import CHIPS
 from hawkeye_mcp.judge.workers import WorkerPool
 from hawkeye_mcp.kernels import sha256
@@ -36,7 +36,7 @@ class SandboxFailed(RuntimeError):
 class Sanitizer:
     """Make one with `open_sanitizer`."""
 
-    def __init__(self, sandboxes: SandboxPool, verifier: WorkerPool) -> None:
+    def __init__(self, sandboxes: Sandboxes, verifier: WorkerPool) -> None:
         self._sandboxes, self._verifier = sandboxes, verifier
 
     async def sanitize(

@@ -1,5 +1,6 @@
 """Verify cells: both kernels through the judge, every claim against the compiler. What is finished is kept."""
 
+import contextlib
 import hashlib
 import json
 import math
@@ -7,7 +8,6 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,7 @@ from pydantic import ValidationError
 
 import hawkeye_mcp
 from hawkeye_mcp import state, taxonomy
-from hawkeye_mcp.evaluation import Correctness
-from hawkeye_mcp.judge.evaluate import SEEDS, Judge, open_judge
+from hawkeye_mcp.judge.evaluate import SEEDS, Judge, Known, open_judge
 from hawkeye_mcp.judge.workers import Worker
 from hawkeye_mcp.profile import Profile
 from hawkeye_mcp.taxonomy_check import source
@@ -36,7 +35,6 @@ _JUDGING = ("candidate", "judge", "profiler", "taxonomy_check")  # packages that
 # A cell's kernel is named as in its guide; the judge takes what is named like this.
 _ENTRY = "\n\nworkload = kernel\n"
 KERNELS = ("naive", "optimized")
-_Known = dict[str, Correctness]
 
 
 @dataclass
@@ -75,29 +73,39 @@ async def verify(
     code = _code_digest()
     paths = {(tpu, row): _path(tpu, row, facts[tpu], code) for tpu, row in wanted}
     found: dict[tuple[str, str], Verified] = {}
-    limit = anyio.CapacityLimiter(AT_ONCE)
+    # a row's chips follow each other: what its kernels and their draws have in common is then found once
+    left = iter(sorted(wanted, key=lambda pair: pair[1]))
     with tempfile.TemporaryDirectory(prefix="hawkeye-taxonomy-") as scratch:
         async with open_judge() as judge, anyio.create_task_group() as tasks:
-            known: _Known = {}
+            known = Known()
 
-            async def one(tpu: str, row: str) -> None:
-                async with limit:
-                    path = paths[tpu, row]
-                    kept = None if fresh else _read(path)
-                    if not kept:
-                        progress(f"{row} on {tpu}")
-                    result = kept or await _verify(judge, tpu, row, facts[tpu], Path(scratch), known)
-                    if not kept and result.ok:
-                        state.write_atomically(path, result.model_dump_json(indent=1) + "\n")
-                    found[tpu, row] = result
-                    done(result)
+            async def one(judge: Judge, tpu: str, row: str) -> None:
+                path = paths[tpu, row]
+                kept = None if fresh else _read(path)
+                if not kept:
+                    progress(f"{row} on {tpu}")
+                result = kept or await _verify(judge, tpu, row, facts[tpu], Path(scratch), known)
+                if not kept and result.ok:
+                    state.write_atomically(path, result.model_dump_json(indent=1) + "\n")
+                found[tpu, row] = result
+                done(result)
 
-            for tpu, row in wanted:
-                tasks.start_soon(one, tpu, row)
+            async def lane() -> None:
+                """Cells one after the other; a sandbox is shared by those of one row."""
+                async with contextlib.AsyncExitStack() as held:
+                    last, own = "", judge
+                    for tpu, row in left:
+                        if row != last:
+                            await held.aclose()
+                            last, own = row, await held.enter_async_context(judge.of_one_author())
+                        await one(own, tpu, row)
+
+            for _ in range(AT_ONCE):
+                tasks.start_soon(lane)
     return [found[pair] for pair in wanted]
 
 
-async def _verify(judge: Judge, tpu: str, row: str, facts: Mapping[str, Any], scratch: Path, known: _Known) -> Verified:
+async def _verify(judge: Judge, tpu: str, row: str, facts: Mapping[str, Any], scratch: Path, known: Known) -> Verified:
     start = time.monotonic()
     cell = taxonomy.cell(tpu, row)
     problem, second = (_workload(scratch, row, source.problem(row, facts, second=other)) for other in (False, True))
@@ -111,7 +119,7 @@ async def _verify(judge: Judge, tpu: str, row: str, facts: Mapping[str, Any], sc
 
 
 async def _look(
-    judge: Judge, into: _Kernel, kernel: str, problem: Workload, second: Workload, tpu: str, known: _Known
+    judge: Judge, into: _Kernel, kernel: str, problem: Workload, second: Workload, tpu: str, known: Known
 ) -> None:
     """A kernel's profile, if its results are right at both sizes."""
     found = await judge.examine(kernel, problem, second, tpu, known)
@@ -269,6 +277,6 @@ def _path(tpu: str, row: str, facts: Mapping[str, Any], code: str) -> Path:
 
 
 def _read(path: Path) -> Verified | None:
-    with suppress(FileNotFoundError, ValidationError):
+    with contextlib.suppress(FileNotFoundError, ValidationError):
         return Verified.model_validate_json(path.read_bytes())
     return None

@@ -14,7 +14,7 @@ import anyio.from_thread
 import pytest
 
 from hawkeye_mcp import taxonomy, workloads
-from hawkeye_mcp.judge.evaluate import Examined, open_judge
+from hawkeye_mcp.judge.evaluate import Examined, Known, open_judge
 from hawkeye_mcp.profile import Profile
 from hawkeye_mcp.taxonomy_check.runner import figure
 
@@ -64,7 +64,9 @@ def examine():
         print(
             f"\n| on {TPU}, predicted | rows | naive us | combined us | gain | product of claims | floor us | naive / floor |"
         )
-        yield lambda source, workload, second: portal.start_task_soon(judge.examine, source, workload, second, TPU, {})
+        yield lambda source, workload, second: portal.start_task_soon(
+            judge.examine, source, workload, second, TPU, Known()
+        )
 
 
 # One test for each workload: what the judge finds takes many seconds, and tests of one module may run in several processes.

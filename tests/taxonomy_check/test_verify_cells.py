@@ -9,7 +9,7 @@ from rows import CELL, KERNEL, TOML, taxonomy_of
 
 from hawkeye_mcp import state, taxonomy
 from hawkeye_mcp.evaluation import Timing
-from hawkeye_mcp.judge.evaluate import Examined, Judge, open_judge
+from hawkeye_mcp.judge.evaluate import Examined, Judge, Known, open_judge
 from hawkeye_mcp.profile import Buffer, Count, Finding, KernelProfile, Profile, Roofline
 from hawkeye_mcp.taxonomy import Cell
 from hawkeye_mcp.taxonomy_check import render, runner
@@ -156,7 +156,7 @@ class Told:
 )
 async def test_a_kernel_is_right_and_has_a_time(seen: Profile, said: list[str]) -> None:
     into = _Kernel()
-    await runner._look(Told(seen), into, "text", "first", "second", "v5e", {})  # type: ignore[arg-type]
+    await runner._look(Told(seen), into, "text", "first", "second", "v5e", Known())  # type: ignore[arg-type]
     assert into.problems == said
     assert into.seeds == 6
 
@@ -235,6 +235,6 @@ async def test_a_new_generation_is_a_table_and_a_folder(tmp_path: Path, monkeypa
     assert "An MXU here has a side of 512" in taxonomy.cell("v9", "01_copy").guide
     assert "- 01_copy: Copy in large blocks. When steps" in listing("v9", "real")
     async with open_judge() as judge:
-        found = await runner._verify(AsV5e(judge), "v9", "01_copy", facts, tmp_path / "scratch", {})  # type: ignore[arg-type]
+        found = await runner._verify(AsV5e(judge), "v9", "01_copy", facts, tmp_path / "scratch", Known())  # type: ignore[arg-type]
     assert (found.tpu, found.problems, found.same_result) == ("v9", [], True)
     assert found.counters[0].ratio == 8
