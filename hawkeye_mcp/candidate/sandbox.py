@@ -2,7 +2,7 @@
 
 With bubblewrap: no network, nothing of the file system but Python itself, read-only, own PID namespace, empty
 environment, limits on CPU, memory, processes, files and output. Elsewhere: a process with rlimits alone, and every
-result says so. Sandboxes are started ahead, imported and warm, and used once.
+result says so. Sandboxes are started ahead, imported and warm, and used once, but for a `SharedSandbox`.
 """
 
 import contextlib
