@@ -131,8 +131,7 @@ def _phases(job: Job) -> list[Phase]:
     kind, port = job.input.type, job.conversion.method == "port"
     phases = []
     if job.needs_approval:
-        made = "its formula" if job.made_from is None else job.made_from
-        phases.append(Phase(name="baseline", does=f"makes a JAX source of {made} and its tensors.", where="here"))
+        phases.append(_baseline(job))
     phases.append(_capture(job))
     if job.evaluation.compare_against_source and kind == "pytorch":
         phases.append(
@@ -169,11 +168,22 @@ def _phases(job: Job) -> list[Phase]:
     ]  # fmt: skip
 
 
+def _baseline(job: Job) -> Phase:
+    if job.made_from is None:
+        return Phase(name="baseline", does="makes a JAX source of its formula and its tensors.", where="here")
+    return Phase(name="baseline", where="sandbox", gate="it is traced, and traced again it is the same program",
+                 does=f"makes a JAX source of {job.made_from} and its tensors, traces it at both sizes and takes the inputs that it "
+                 "gives, if it gives any.")  # fmt: skip
+
+
 def _capture(job: Job) -> Phase:
     trials, seed = job.correctness.trials, job.correctness.seed
     recorded = (
         f"records inputs and results at the check size ({trials} sets from seed {seed}), in float64 too where possible"
     )
+    if job.needs_approval and job.made_from:
+        return Phase(name="capture", does=f"runs what was traced, and nothing else of the file, and {recorded}.", where="capture",
+                     gate="two runs give the same bits")  # fmt: skip
     if job.input.type != "pytorch":
         return Phase(name="capture", does=f"traces the JAX program at both sizes and {recorded}.", where="capture",
                      gate="it can be traced, and two runs give the same bits")  # fmt: skip

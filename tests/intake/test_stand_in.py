@@ -255,7 +255,9 @@ def test_a_hostile_file_reaches_nothing(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 PATCHING = """
+import sys
 import numpy as np
+sys.path.append("/port")
 import hawkeye_mcp.intake.emit as emitting
 
 def patched(*_, **__):
@@ -276,14 +278,14 @@ def workload(x):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("tail", "passes"), [("", True), ("import os\\nos.system('touch made')\\n", False)])
+@pytest.mark.parametrize(("tail", "passes"), [("", True), ("import os\nos.system('touch made')\n", False)])
 def test_an_import_of_a_file_that_patches_what_is_beside_it(tmp_path: Path, tail: str, passes: bool) -> None:
     tensors = [
         {"name": n, "role": r, "shape": ["ROWS", 128], "dtype": "float32"} for n, r in (("x", "input"), ("y", "output"))
     ]
     asked = job(
         tmp_path,
-        f"TAIL = '{tail}'\n" + PATCHING,
+        f"TAIL = {tail!r}\n" + PATCHING,
         **{"input.specification.tensors": tensors, "sizes": {"full": {"ROWS": 64}}},
     )
     if not passes:
