@@ -16,7 +16,8 @@ from hawkeye_mcp.intake.capture import Capture
 from hawkeye_mcp.intake.imported import Gate
 from hawkeye_mcp.intake.inside.record import Record
 from hawkeye_mcp.intake.job import Job, Specification
-from hawkeye_mcp.intake.stand_in import Array, AtSize, StandIn
+from hawkeye_mcp.intake.stand_in import AtSize, StandIn
+from hawkeye_mcp.intake.stand_in_reply import Array
 from hawkeye_mcp.workloads import Size
 
 SOURCE, ARRAYS = "recorded.py", "given.npz"

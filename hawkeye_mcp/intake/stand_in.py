@@ -5,51 +5,27 @@ lengths, its inputs and its program. What comes back may be forged. The program 
 checks; inputs are arrays of the shapes and dtypes that are declared. `recording` makes of them what is run and recorded.
 """
 
-import base64
-import binascii
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from hawkeye_mcp.candidate import isolation
 from hawkeye_mcp.candidate.sandbox import Ended, Limits, Sandbox
 from hawkeye_mcp.chips import CHIPS, DEFAULT_TPU
-from hawkeye_mcp.intake import emit_values, emitted, parsing, signature, specification
+from hawkeye_mcp.intake import parsing, signature, specification, stand_in_reply
 from hawkeye_mcp.intake.capture import LARGEST_RECORD_BYTES, CaptureFailed
 from hawkeye_mcp.intake.inside import record, source
 from hawkeye_mcp.intake.job import Job, Specification, Tensor
-from hawkeye_mcp.intake.trace_port import Constant, PortRefused, SandboxFailed, cleaned
+from hawkeye_mcp.intake.stand_in_reply import Array
+from hawkeye_mcp.intake.trace_port import PortRefused, SandboxFailed, cleaned
 from hawkeye_mcp.workloads import Size
 
-Array = NDArray[Any]
 _CHIP = CHIPS[DEFAULT_TPU]  # it is traced for no chip
-_LEAST_REPLY_BYTES = 32 << 20
 _MOST_GIVEN_BYTES = 128 << 20  # of the file's inputs in one answer
 _LONGEST = 1 << 40
-_NO_FILES = (
-    "It is run in the sandbox of kernels, without files and network: let the file hold, or compute, what it needs."
-)
-_FORGED = "Do not touch what traces the file; write plain JAX."
-_STAGES = {
-    "import": ("It cannot be imported", "Run the file by itself and mend it."),
-    "lengths": ("Its lengths cannot be told", "Give each a whole number at the file's top level."),
-    "inputs": ("{inputs_fn} fails", "Run the file by itself and mend it."),
-    "trace": ("It cannot be traced", "Let jax.jit run it, and mend what that finds."),
-}
-_FIXES = {
-    "ModuleNotFoundError": "It finds the packages that are installed here and no other file: install what it imports, or write "
-    "it into the file.",
-    **dict.fromkeys(
-        ("FileNotFoundError", "PermissionError", "OSError", "ConnectionError", "gaierror", "NotADirectoryError"),
-        _NO_FILES,
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -93,7 +69,7 @@ async def taken(job: Job, text: str) -> StandIn:
             return await asked.all_of(box)
         except _Killed as killed:  # it says nothing of the file, which gets one more
             if attempt == 2:
-                raise PortRefused(*_no_reply(asked.name, killed.ended)) from None
+                raise stand_in_reply.none_came(killed.ended, asked.name) from None
         finally:
             await box.close()
     raise AssertionError
@@ -117,7 +93,7 @@ class _Asked:
         self._tensors = [tensors[name] for name in self._arguments]
         self._gives_inputs = job.input.inputs_fn in self._own_names
         # as text, and integers of twice the declared width
-        self.reply_bytes = _LEAST_REPLY_BYTES + 3 * _MOST_GIVEN_BYTES * self._gives_inputs
+        self.reply_bytes = stand_in_reply.LEAST_BYTES + 3 * _MOST_GIVEN_BYTES * self._gives_inputs
 
     async def all_of(self, box: Sandbox) -> StandIn:
         check = await self._lengths(box, "check")
@@ -169,24 +145,8 @@ class _Asked:
         shapes = _shapes(self._declared, lengths)
         arguments = [[list(shapes[tensor.name]), tensor.dtype] for tensor in self._tensors]
         reply = await self._ask(box, {"trace": {"arguments": arguments, "names": self._arguments}})
-        found = reply.get("program")
-        found = found if isinstance(found, dict) else {}
-        if why := found.get("not_emittable"):
-            raise PortRefused(
-                f"The traced program cannot be written down as plain jax.lax calls: {cleaned(why, 1500).rstrip('.')}.",
-                "Write the file without it.",
-            )
-        text, own = found.get("source"), found.get("constants")
-        if not isinstance(text, str) or not isinstance(own, list):
-            raise PortRefused(f"What the process of {self.name} sent back does not read.", _FORGED)
-        arrays = [_array(each, self.name) for each in own]
-        try:
-            names = emitted.check(text)
-        except (emitted.NotEmitted, RecursionError) as error:
-            raise PortRefused(f"What the process of {self.name} sent back is no program: {error}", _FORGED) from None
-        if len(names) != len(arguments) + len(arrays) or sum(array.nbytes for array in arrays) > _LEAST_REPLY_BYTES:
-            raise PortRefused(f"What the process of {self.name} sent back takes other arguments.", _FORGED)
-        return AtSize(lengths, shapes, text, arrays)
+        text, own = stand_in_reply.program(reply.get("program"), len(arguments), self.name)
+        return AtSize(lengths, shapes, text, own)
 
     async def _inputs(self, box: Sandbox, lengths: Mapping[str, int]) -> dict[int, list[Array]]:
         from hawkeye_mcp.intake.inside import draws
@@ -240,7 +200,7 @@ class _Asked:
             )
         shapes = _shapes(self._declared, lengths)
         return [
-            self._declared_as(_array(each, self.name), tensor, shapes[tensor.name])
+            self._declared_as(stand_in_reply.array(each, self.name), tensor, shapes[tensor.name])
             for each, tensor in zip(found, tensors, strict=True)
         ]
 
@@ -249,7 +209,7 @@ class _Asked:
             array = record.narrowed(array, tensor.name)
         except CaptureFailed as error:
             raise PortRefused(error.message, error.fix) from None
-        if array.shape == shape and array.dtype == _dtype(tensor.dtype):
+        if array.shape == shape and array.dtype == stand_in_reply.dtype_of(tensor.dtype):
             return array
         raise PortRefused(
             f"{self._job.input.inputs_fn} in {self.name} gives {tensor.name} as {array.dtype.name} {list(array.shape)}, and it is "
@@ -266,26 +226,11 @@ class _Asked:
         if not ended.started:
             raise SandboxFailed(f"the sandbox did not get ready: {ended.why}. {ended.stderr_tail[-1000:]}")
         if ended.reply is None:
-            raise PortRefused(*_no_reply(self.name, ended))
+            raise stand_in_reply.none_came(ended, self.name)
         if isinstance(failed := ended.reply.get("failed"), dict):
-            self._refuse(failed)
+            own_lines = specification.lines_of(self._job)
+            raise stand_in_reply.fault(failed, self.name, own_lines, self._job.input.inputs_fn)
         return ended.reply
-
-    def _refuse(self, failed: Mapping[str, Any]) -> NoReturn:
-        what, fix = _STAGES.get(str(failed.get("stage")), ("It fails", "Mend it, then import again."))
-        said = cleaned(str(failed.get("text")).split("\nThe error occurred while tracing")[0], 1500)
-        lines = failed.get("where")
-        line = re.match(r"line (\d{1,9}), in [\w<>]+", str(lines[-1])) if isinstance(lines, list) and lines else None
-        where = f"{self.name} {line[0]}: " if line and int(line[1]) <= specification.lines_of(self._job) else ""
-        if any(sign in said for sign in (*source.NO_MEMORY, "MemoryError")):
-            fix = "Give `sizes` smaller numbers, above all at `check`."
-        fix = _FIXES.get(str(failed.get("type")), fix)
-        raise PortRefused(f"{what.format(inputs_fn=self._job.input.inputs_fn)}: {where}{said}", fix)
-
-
-def _no_reply(name: str, ended: Ended) -> tuple[str, str, str]:
-    fix = "It must neither end its process nor crash it, and be plain JAX that traces in seconds."
-    return f"{name} did not end well in the sandbox: {cleaned(ended.why)}.", fix, cleaned(ended.stderr_tail[-600:])
 
 
 def _same(one: AtSize, other: AtSize) -> bool:
@@ -305,24 +250,7 @@ def _shapes(declared: Specification, lengths: Mapping[str, int]) -> dict[str, tu
 def _bytes(tensors: Sequence[Tensor], lengths: Mapping[str, int]) -> int:
     """Of arrays as declared."""
     lengths_of = ([lengths[dim] if isinstance(dim, str) else dim for dim in tensor.shape] for tensor in tensors)
-    return sum(math.prod(of) * _dtype(tensor.dtype).itemsize for of, tensor in zip(lengths_of, tensors, strict=True))
-
-
-def _array(value: Any, name: str) -> Array:
-    """An array as the sandbox sends it. Raises PortRefused."""
-    try:
-        told = Constant.model_validate(value)
-        if told.dtype not in (*emit_values.DTYPES, "int64", "uint64", "float64"):
-            raise ValueError(f"its dtype is {told.dtype}, which a workload's arrays cannot have")
-        data = base64.b64decode(told.data, validate=True)
-        return np.frombuffer(data, _dtype(told.dtype)).reshape(told.shape)
-    except (ValidationError, binascii.Error, ValueError, TypeError) as error:
-        raise PortRefused(
-            f"An array that {name} gives does not read: {cleaned(error)}.", "Give plain arrays."
-        ) from None
-
-
-def _dtype(name: str) -> np.dtype[Any]:
-    import ml_dtypes
-
-    return np.dtype(getattr(ml_dtypes, name, name))
+    return sum(
+        math.prod(of) * stand_in_reply.dtype_of(tensor.dtype).itemsize
+        for of, tensor in zip(lengths_of, tensors, strict=True)
+    )
