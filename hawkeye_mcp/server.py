@@ -326,14 +326,9 @@ def parse(argv: Sequence[str] | None) -> Options:
         _pin_to_run(parser, found)
     max_points = _as_job_says(parser, found) if found.job is not None else 0
     judging_hosts = _hosts(parser, found.judge_host) if found.judge_host is not None else {}
-    pinned = None
     if found.accept_workloads:
         _check_accepting(parser, found)
-    if found.workload:
-        try:
-            pinned = workloads.find_to_score(found.workload)
-        except workloads.UnknownWorkload as error:
-            parser.error(f"argument --workload: {error}")
+    pinned = _pinned(parser, found.workload, sent=bool(judging_hosts)) if found.workload else None
     if not found.workspace.is_dir():
         parser.error(f"argument --workspace: {found.workspace} is not a folder")
     if found.max_evaluations is not None and found.max_evaluations < 0:
@@ -392,6 +387,19 @@ def _hosts(parser: argparse.ArgumentParser, names: str) -> "dict[str, Host]":
         return registry.find(names)
     except registry.RegistryError as error:
         parser.error(f"argument --judge-host: {error}")
+
+
+def _pinned(parser: argparse.ArgumentParser, name: str, *, sent: bool) -> workloads.Workload:
+    """sent: whether hosts have to get it."""
+    try:
+        found = workloads.find_to_score(name)
+        if sent and not found.shipped:
+            from hawkeye_mcp.hosts import sending
+
+            sending.message(found)
+    except ValueError as error:  # unknown, or nothing that hosts take
+        parser.error(f"argument --workload: {error}")
+    return found
 
 
 def _as_job_says(parser: argparse.ArgumentParser, found: argparse.Namespace) -> int:

@@ -178,7 +178,7 @@ def main(
         versions=versions(),
         judge=judge_code()[:12],
         cells=runs.cells_hash(),
-        hosts=_hosts(host, tpu) if host else None,
+        hosts=_hosts(host, tpu, names) if host else None,
     )
     with ExitStack() as open_now:
         try:
@@ -244,9 +244,9 @@ def _check_place(executor: str, address: str, run_cpus: int, host: str) -> None:
         )
 
 
-def _hosts(names: str, tpu: str) -> dict[str, runs.PlannedHost]:
+def _hosts(names: str, tpu: str, workloads: list[str]) -> dict[str, runs.PlannedHost]:
     try:
-        found = hosts.look(names, tpu)
+        found = hosts.look(names, tpu, [workload_store.find(workload) for workload in workloads])
     except hosts.HostsUnusable as error:
         raise typer.BadParameter(str(error), param_hint="--host") from None
     typer.echo(hosts.words(found, tpu))

@@ -166,7 +166,9 @@ def _says_nothing(run: Run, log: list[dict[str, Any]]) -> str:
     """Why a run is none of the agent's doing although the agent saw no fault; empty if it is."""
     statuses = [line.get("status") for line in log if calllog.is_verdict(line)]
     if statuses and set(statuses) == {"harness_error"}:
-        return f"the judge failed at every kernel ({len(statuses)}); calls.jsonl says why"
+        last = next(line for line in reversed(log) if calllog.is_verdict(line))
+        why = last["fault"] if last.get("judged_on") else "calls.jsonl says why"
+        return f"the judge failed at every kernel ({len(statuses)}): {why}"
     if run.stop == "time_limit" and not (run.turns or run.productive_turns or run.tool_calls):
         return "nothing happened until the time was over: no model answered, and the server was asked nothing"
     return ""

@@ -6,7 +6,7 @@ it does not matter which one a kernel meets. The plan names them, so no folder m
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,11 @@ import anyio
 from hawkeye_bench.runs import Plan, PlannedHost, Run
 from hawkeye_mcp.hosts import registry
 from hawkeye_mcp.hosts.registry import Host
+from hawkeye_mcp.workloads import Workload
 
 if TYPE_CHECKING:
+    from hawkeye_mcp.hosts.errors import HostFailed
+    from hawkeye_mcp.hosts.health import Health
     from hawkeye_mcp.judging import JudgeFactory
 
 # What an agent's server needs besides to reach a host.
@@ -27,17 +30,19 @@ class HostsUnusable(ValueError):
     """No bench can be judged on them as they are; the message says why and what to do."""
 
 
-def look(names: str, tpu: str) -> dict[str, PlannedHost]:
-    """What a plan says of the hosts NAME,NAME,... or all, when each has said of itself that it can judge for `tpu`.
+def look(names: str, tpu: str, workloads: Sequence[Workload] = ()) -> dict[str, PlannedHost]:
+    """What a plan says of the hosts NAME,NAME,... or all, when each has said of itself that it can judge for `tpu`, and has
+    what is not shipped of the workloads.
 
     Raises:
-        HostsUnusable: one is not registered, does not answer or judges otherwise; or some measure and others predict.
+        HostsUnusable: one is not registered, does not answer, judges otherwise or does not take a workload; or some measure
+            and others predict.
     """
-    from hawkeye_mcp.hosts import choosing, judge
+    from hawkeye_mcp.hosts import judge
     from hawkeye_mcp.hosts.errors import HostFailed
 
     hosts = _registered(names)
-    answers = anyio.run(choosing.asked, hosts)
+    answers = anyio.run(_asked, hosts, [workload for workload in workloads if not workload.shipped])
     problems, found = [], {}
     for name, answer in answers.items():
         if isinstance(answer, HostFailed):
@@ -56,6 +61,23 @@ def look(names: str, tpu: str) -> dict[str, PlannedHost]:
             "other: name hosts of one kind."
         )
     return found
+
+
+async def _asked(hosts: dict[str, Host], workloads: list[Workload]) -> "dict[str, Health | HostFailed]":
+    """What each host says of itself, or why it cannot judge."""
+    from hawkeye_mcp.hosts import choosing, sending
+    from hawkeye_mcp.hosts.connection import connect
+    from hawkeye_mcp.hosts.errors import HostFailed
+
+    answers = await choosing.asked(hosts)
+    for name in [name for name, answer in answers.items() if workloads and not isinstance(answer, HostFailed)]:
+        try:
+            async with connect(name, hosts[name], hosts[name].timeout_s) as link:
+                for workload in workloads:
+                    await sending.named(link, workload, lambda stage: None)
+        except HostFailed as failed:
+            answers[name] = failed
+    return answers
 
 
 def judge_of(plan: Plan) -> "JudgeFactory":

@@ -77,6 +77,9 @@ def compare(
             "a host times the kernel of a workload: give --workload, or leave it out.", param_hint="--host"
         )
 
+    if host and imported and not imported.shipped:
+        remote.check_sendable(imported)
+
     async def judge(progress: Progress) -> "Beside":
         async with AsyncExitStack() as stack:
             profile = None

@@ -86,7 +86,7 @@ def on_one(
     from hawkeye_mcp.hosts.remote import NoVerdict
 
     if not workload.shipped:
-        _check_sendable(workload)
+        check_sendable(workload)
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # what befalls a connection is told below, in one line
 
     async def judge(progress: Progress) -> Outcome:
@@ -110,7 +110,7 @@ def on_one(
         raise typer.Exit(running.exit_code(ended.status)) from None
 
 
-def _check_sendable(workload: "Workload") -> None:
+def check_sendable(workload: "Workload") -> None:
     """What no host could have is wrong usage, said before one is asked."""
     from hawkeye_mcp.hosts import sending
 

@@ -16,10 +16,11 @@ from hawkeye_bench.executors import local
 from hawkeye_bench.hosts import HostsUnusable
 from hawkeye_bench.order import RunKey
 from hawkeye_bench.runs import PlannedHost
+from small_workloads import write
 from synthetic_runs import run as recorded
 from typer.testing import CliRunner
 
-from hawkeye_mcp import calllog
+from hawkeye_mcp import calllog, workloads
 from hawkeye_mcp.hosts import choosing, health, registry
 from hawkeye_mcp.hosts.errors import HostFailed
 from hawkeye_mcp.hosts.registry import Host
@@ -187,3 +188,10 @@ async def test_a_run_is_judged_on_the_host_in_its_session_and_again_at_its_end(t
     assert [line["judged_on"] for line in log if line["event"] == "verdict"] == ["tpu-1"]
     assert log[0]["judge_hosts"] == ["tpu-1"]
     assert TOKENS["alice"] not in (KEY.folder(out) / "calls.jsonl").read_text()
+
+
+def test_a_workload_that_no_host_takes_is_told_before_anything_is_run(tmp_path: Path, monkeypatch):
+    answering(monkeypatch, good=[])
+    with pytest.raises(HostsUnusable, match="good: A host takes only workloads that `hawkeye job import` wrote"):
+        hosts.look("good", "v5e", [write(tmp_path)])
+    assert hosts.look("good", "v5e", [workloads.find("8p_GEMM")])

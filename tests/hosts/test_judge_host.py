@@ -15,6 +15,7 @@ from hosting import TOKENS, served, way_to
 from mcp import Client
 from mcp.types import TextResourceContents
 from serving import FAIL_AFTER_S, Waiting, connected, data, refusal
+from small_workloads import write
 
 from hawkeye_mcp import calllog, pool, server, workloads
 from hawkeye_mcp.hosts import errors, health, judge, registry
@@ -275,3 +276,6 @@ def test_the_command_line_names_registered_hosts(tmp_path: Path, monkeypatch, ca
         with pytest.raises(SystemExit) as ended:
             server.parse([*where, "--judge-host", name])
         assert (ended.value.code, words in capsys.readouterr().err) == (2, True)
+    with pytest.raises(SystemExit):
+        server.parse([*where, "--judge-host", "tpu-1", "--workload", write(tmp_path).reference])
+    assert "A host takes only workloads that `hawkeye job import` wrote" in capsys.readouterr().err
