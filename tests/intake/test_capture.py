@@ -181,7 +181,7 @@ async def test_without_pytorch_the_command_that_brings_it_is_told(
 # --- sizes, in this process
 
 SIZED = (
-    "N = 8\nDEPTH, LAYERS = 2, 3\nE = 2 * N\nname = 'x'\nEPS: float = 1e-5\n"
+    "name = 'größer'; N = 8\nDEPTH, LAYERS = 2, 3; E = 2 * N\nEPS: float = 1e-5\n"
     + """
 import jax.numpy as jnp
 def get_inputs():

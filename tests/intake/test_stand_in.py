@@ -111,7 +111,9 @@ def captured(asked: Job, folder: Path) -> tuple[Capture, dict[str, Any]]:
 def test_what_is_recorded_of_it_is_what_the_file_itself_gives(tmp_path: Path, gives: str) -> None:
     asked = job(tmp_path, FILE + gives, **{"correctness.seed": 7, "correctness.trials": 1})
     brought = specification.as_jax(asked, tmp_path)
-    written = recording.write(asked, brought, taken(asked), tmp_path / "recorded")
+    of_it = taken(asked)
+    assert of_it.inputs is None or not np.array_equal(of_it.inputs[7][0], of_it.inputs[8][0])
+    written = recording.write(asked, brought, of_it, tmp_path / "recorded")
     assert "TABLE" not in Path(str(written.input.path)).read_text(encoding="utf-8")
     honest, expected = captured(brought, tmp_path / "honest")
     found, goldens = captured(written, tmp_path / "found")
@@ -124,6 +126,7 @@ def test_what_is_recorded_of_it_is_what_the_file_itself_gives(tmp_path: Path, gi
     ]
     assert (found.sizes["full"].outputs, found.trials) == (honest.sizes["full"].outputs, 1)
     assert isinstance(found.sizes["full"].arrays[1].draw, Kept)
+    assert (of_it.inputs is None) == (not gives)
     for key in expected:
         if "/out" not in key and "/constants/" not in key:
             np.testing.assert_array_equal(goldens[key], expected[key], err_msg=key)
