@@ -12,6 +12,7 @@ import pytest
 
 from hawkeye_mcp import workloads
 from hawkeye_mcp.judge.correctness import compare
+from hawkeye_mcp.judge.drawing import draw
 from hawkeye_mcp.workloads import UnknownWorkload, load, statement
 
 NAMES = tuple(workloads.names())
@@ -57,7 +58,7 @@ def _run(name: str):
 
 @cache
 def _draw(name: str):
-    return jax.jit(lambda key: _module(name).create_inputs(key, load(name).sizes["check"]))
+    return draw(_module(name), load(name).sizes["check"])
 
 
 @cache

@@ -84,6 +84,7 @@ def draw_steering(artifact_b64: str, workload: str) -> dict[str, Any]:
         on the inputs; "unknown": of each kernel why some are not known.
     """
     from hawkeye_mcp import artifact, workloads
+    from hawkeye_mcp.judge.drawing import QUICKLY
     from hawkeye_mcp.judge.verify import module_of
     from hawkeye_mcp.profiler import mosaic, steering
 
@@ -95,7 +96,7 @@ def draw_steering(artifact_b64: str, workload: str) -> dict[str, Any]:
         inputs = module.create_inputs(key, dims)
         return [inputs[at] for at in found.inputs]  # XLA leaves out the others
 
-    arrays = jax.jit(found.exported.call)(*jax.jit(draw)(jax.random.key(SEED)))
+    arrays = jax.jit(found.exported.call)(*jax.jit(draw, compiler_options=QUICKLY)(jax.random.key(SEED)))
     with program.context:
         calls = mosaic.mosaic_calls(program)
         known: list[list[Any]] = [[None] * len(call.op.operands) for call in calls]

@@ -17,7 +17,7 @@ from hawkeye_mcp.intake.capture import Capture
 from hawkeye_mcp.intake.inside import agreement
 from hawkeye_mcp.intake.inside.flops import flops
 from hawkeye_mcp.intake.structure import structure
-from hawkeye_mcp.judge import correctness
+from hawkeye_mcp.judge import correctness, drawing
 from hawkeye_mcp.judge.verify import module_of
 from hawkeye_mcp.workload_check.program import flatten
 from hawkeye_mcp.workloads import Tolerance, Workload
@@ -150,7 +150,7 @@ def _rounded(array: Any) -> Any:
 
 def _drawn(module: Any, declared: Workload, size: workloads.Size, seed: int) -> list[Any]:
     dims = dict(declared.sizes[size])
-    return list(jax.jit(lambda key: module.create_inputs(key, dims))(jax.random.key(seed)))
+    return list(drawing.draw(module, dims)(jax.random.key(seed)))
 
 
 def _typed(array: values.Array, dtype: str) -> values.Array:

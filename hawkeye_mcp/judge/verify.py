@@ -13,7 +13,7 @@ import numpy as np
 
 from hawkeye_mcp import artifact, workloads
 from hawkeye_mcp.judge import audit as auditing
-from hawkeye_mcp.judge import correctness
+from hawkeye_mcp.judge import correctness, drawing
 from hawkeye_mcp.judge.original import HANDLERS as ORIGINALS
 from hawkeye_mcp.judge.port import HANDLERS as PORTS
 from hawkeye_mcp.judge.same_work import same_work
@@ -103,9 +103,7 @@ def bind(workload: str, size: workloads.Size, tpu: str, seeds: int) -> dict[str,
 def _jitted(workload: str, size: workloads.Size) -> tuple[Any, Any]:
     module = module_of(workload)
     dims = dict(workloads.find(workload).sizes[size])
-    # optimised further, a draw takes as long to run and half as long again to compile, which is most of its time
-    draw = jax.jit(lambda key: module.create_inputs(key, dims), compiler_options={"xla_backend_optimization_level": 1})
-    return draw, jax.jit(module.oracle)
+    return drawing.draw(module, dims), jax.jit(module.oracle)
 
 
 def public_inputs(workload: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hawkeye_mcp import workloads
 from hawkeye_mcp.chips import TPUS
-from hawkeye_mcp.judge import correctness
+from hawkeye_mcp.judge import correctness, drawing
 from hawkeye_mcp.judge.verify import module_of
 from hawkeye_mcp.profiler import static_profile
 from hawkeye_mcp.workload_check import declaration, mutants
@@ -73,7 +73,7 @@ class Audit:
         dims = dict(declared.sizes[size])
         self.seeds = SEEDS if size == "check" else SEEDS[:1]
         self.workload = module.workload
-        draw = jax.jit(lambda key: module.create_inputs(key, dims))
+        draw = drawing.draw(module, dims)
         oracle = jax.jit(module.oracle)
         self.draws = [draw(jax.random.key(seed)) for seed in self.seeds]
         self.expected = [_arrays(oracle(*inputs)) for inputs in self.draws]
