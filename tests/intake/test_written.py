@@ -42,6 +42,10 @@ def draw(value: str) -> str:
     return re.sub(r"        \(jax.random.normal.*# x\n", lambda _: f"        {value},\n", PYTHON)
 
 
+def length_called(name: str) -> str:
+    return PYTHON.replace(PROGRAM, re.sub(r"\bT\b", name, PROGRAM))
+
+
 SMUGGLED = {
     # anywhere
     "import": PYTHON + "import os\n",
@@ -142,6 +146,9 @@ SMUGGLED = {
     "length as a module": PYTHON.replace("T = x.shape[0]", "lax = x.shape[0]"),
     "length as a dunder": PYTHON.replace("T = x.shape[0]", "__file__ = x.shape[0]"),
     "length over an argument": PYTHON.replace("T = x.shape[0]", "w = x.shape[0]"),
+    "length by a module's name throughout": length_called("np"),
+    "length by a dunder throughout": length_called("__T"),
+    "length by an argument's name throughout": length_called("ids"),
     "length assigned again": in_program("T = lax.exp(x)"),
     "length as an argument within": PYTHON.replace("def step(carries, items)", "def step(T, items)"),
     "length as a function": in_program("def T(x):", "    return x"),
@@ -151,8 +158,10 @@ SMUGGLED = {
     "length of a length": in_program("y = lax.exp(T[0])"),
     "lengths shifted": in_program("y = lax.exp(T << 4000)"),
     "lengths to a power": in_program("y = lax.exp(T ** 99)"),
+    "lengths squared": in_program("y = lax.exp(T ** 2)"),
     "lengths to a length": in_program("y = lax.exp(T ** T)"),
     "too much arithmetic": in_program("y = lax.exp(" + "*".join(["T"] * 12) + ")"),
+    "too much arithmetic below nothing": in_program("y = lax.exp(D - " + "*".join(["T"] * 12) + ")"),
     "division by nothing": in_program("y = lax.exp(T // (D - D))"),
     "root of nothing": in_program("y = lax.exp((D - D)**-0.5)"),
     "root of a negative": in_program("y = lax.exp((T - 999)**0.5)"),
@@ -293,7 +302,7 @@ def test_nowhere_in_the_program_may_a_statement_be_added(line: str, tmp_path: Pa
         ("limit = 0.01", "limit = nan", "not finite"),
         ("flops = 1000", "flops = 1000\ncode = 1", "Extra inputs are not permitted"),
         ("[sizes]", "[sizes", "cannot be read"),
-        ("[sizes]", f"{'a.' * 100_000}a = 1\n[sizes]", "names within names"),
+        ("[sizes]", f"{'a.' * 2_000}a = 1\n[sizes]", "names within names"),
         ("[sizes]", "x = { " + '"a" . ' * 100 + "a = 1 }\n[sizes]", "names within names"),
         ("summary = ", f"notes = '{'x' * (1 << 18)}'\nsummary = ", "more than 262144 bytes"),
         ("T = 16", "T = 17", "another shape, dtype or length"),
@@ -354,6 +363,15 @@ FILES = {
 def test_arrays_are_arrays_and_those_that_are_declared(what: str, tmp_path: Path) -> None:
     assert check(write(tmp_path / "plain", arrays=zipped(PLAIN)))
     assert "workload.npz" in refused(write(tmp_path / "mine", arrays=FILES[what]))
+
+
+def test_an_array_that_was_damaged_far_from_its_head_is_refused(tmp_path: Path) -> None:
+    toml, python = TOML.replace("T = 128", "T = 4096"), PYTHON.replace("== 128", "== 4096")
+    plain = zipped(PLAIN | {"full/ids": npy(np.arange(4096, dtype=np.int32))})
+    assert check(write(tmp_path / "plain", python, toml, plain))
+    last = np.int32(4095).tobytes()
+    assert plain.count(last) == 1
+    assert "is damaged" in refused(write(tmp_path / "mine", python, toml, plain.replace(last, b"evil")))
 
 
 def test_a_workload_that_ships_or_was_written_by_hand_is_none(tmp_path: Path) -> None:
