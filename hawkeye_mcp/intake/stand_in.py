@@ -66,6 +66,8 @@ async def taken(job: Job, text: str) -> StandIn:
     for attempt in (1, 2):
         box = await Sandbox.start(_CHIP, Limits(reply_bytes=asked.reply_bytes))
         try:
+            if asked.gives_inputs:
+                from hawkeye_mcp.intake.inside import draws  # noqa: F401  # scipy takes a second, and the sandbox starts meanwhile
             return await asked.all_of(box)
         except _Killed as killed:  # it says nothing of the file, which gets one more
             if attempt == 2:
@@ -91,13 +93,13 @@ class _Asked:
         self._arguments = signature.arguments(declared)
         tensors = {tensor.name: tensor for tensor in declared.tensors}
         self._tensors = [tensors[name] for name in self._arguments]
-        self._gives_inputs = job.input.inputs_fn in self._own_names
+        self.gives_inputs = job.input.inputs_fn in self._own_names
         # as text, and integers of twice the declared width
-        self.reply_bytes = stand_in_reply.LEAST_BYTES + 3 * _MOST_GIVEN_BYTES * self._gives_inputs
+        self.reply_bytes = stand_in_reply.LEAST_BYTES + 3 * _MOST_GIVEN_BYTES * self.gives_inputs
 
     async def all_of(self, box: Sandbox) -> StandIn:
         check = await self._lengths(box, "check")
-        inputs = await self._inputs(box, check) if self._gives_inputs else None
+        inputs = await self._inputs(box, check) if self.gives_inputs else None
         at_check = await self._program(box, check, "check")
         if (again := await self._program(box, check, "check")) and not _same(at_check, again):
             raise PortRefused(
