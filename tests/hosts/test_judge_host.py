@@ -258,10 +258,17 @@ async def test_a_host_judges_anew_what_it_has_judged_and_shares_no_job(tmp_path:
     assert len(set(found)) == 4
 
 
-async def test_a_search_that_needs_estimates_says_that_hosts_make_none(tmp_path: Path):
-    asked = {"source": "B = 1\n", "space": '{"parameters": {"B": [1, 2]}}'}
-    async with judging_on(tmp_path, {"tpu-1": GONE}, run=tmp_path / "run") as client:
+async def test_a_search_looks_and_judges_on_the_host_but_has_no_estimates_of_it(tmp_path: Path):
+    asked = {"source": "SPEEDUP = 2\n", "space": '{"parameters": {"SPEEDUP": [2, 4]}}'}
+    async with (
+        served(tmp_path / "there") as host,
+        judging_on(tmp_path / "here", {"tpu-1": host.host()}, run=tmp_path / "run") as client,
+    ):
         assert "choose grid, random or tpe" in refusal(await client.call_tool("autotune", asked))
+        found = data(await client.call_tool("autotune", asked | {"strategy": "grid"}))
+        done = [job.kind for job in host.jobs]
+    assert (found["best"], found["best_us"], found["evaluations_left"]) == ({"SPEEDUP": 4}, 25.0, None)
+    assert sorted(done) == ["evaluate", "evaluate", "profile", "profile"]
 
 
 def test_the_command_line_names_registered_hosts(tmp_path: Path, monkeypatch, capsys):
