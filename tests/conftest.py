@@ -5,6 +5,8 @@ import os
 import pytest
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")  # before anything imports jax: libtpu belongs into workers
+# What tests themselves run on the CPU is small: compiling it takes longer. Workers and sandboxes do not see this.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false")
 
 
 @pytest.fixture(scope="session")
