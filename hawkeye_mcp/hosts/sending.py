@@ -36,7 +36,7 @@ def message(workload: Workload) -> bytes:
     except (NotImported, OSError) as error:
         raise NotSendable(
             f"A host takes only workloads that `hawkeye job import` wrote, since another is code that it would have to "
-            f"trust, and {workload.folder} is something else: {error} {_ELSEWHERE}"
+            f"trust. It would refuse {workload.folder}: {error} {_ELSEWHERE}"
         ) from None
     if len(packed) > bundle.LARGEST_BYTES:
         raise NotSendable(

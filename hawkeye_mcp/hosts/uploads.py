@@ -90,8 +90,8 @@ def _check(folder: Path, sent: Bundle) -> None:
     except (written.NotImported, workloads.UnknownWorkload) as error:
         raise Refused(
             422,
-            f"A host takes only what `hawkeye job import` writes, and {sent.name} is something else: "
-            f"{str(error).replace(str(folder), sent.name)} Import it again, or judge it here, without --host.",
+            f"A host takes only what `hawkeye job import` writes, since it loads that. {sent.name} is refused: "
+            f"{str(error).replace(str(folder), sent.name)} Import it again, or judge by it here, without a host.",
         ) from None
     if more := sorted(set(sent.files) - set(belonging)):
         raise Refused(422, f"{', '.join(more)} is no part of {found.name}: send it without.")

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from hawkeye_mcp import pool, workloads
 from hawkeye_mcp.cli import app
-from hawkeye_mcp.intake import gate, importing, rules
+from hawkeye_mcp.intake import gate, importing, rules, written
 from hawkeye_mcp.intake.beside import beside
 from hawkeye_mcp.intake.capture import Capture, CaptureFailed
 from hawkeye_mcp.intake.imported import GateFailed, Imported
@@ -138,6 +138,10 @@ def test_the_declaration_says_what_the_program_takes(made: tuple[Path, dict[str,
     assert found.baseline is None
     assert found.tolerance.metric == "E"
     assert found.tolerance.limit == 0.01
+
+
+def test_a_host_would_take_it(made: tuple[Path, dict[str, Any]]) -> None:
+    assert written.check(made[0]) == ["workload.py", "workload.toml", "workload.npz"]
 
 
 def test_agents_see_the_program_and_neither_draws_nor_oracle(made: tuple[Path, dict[str, Any]]) -> None:

@@ -1,5 +1,6 @@
 """Two sizes as one function: every number that differs is said by lengths, or the shape of an argument chooses."""
 
+import ast
 from typing import Any
 
 import jax
@@ -7,7 +8,7 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
-from hawkeye_mcp.intake import emit, emitted, one_program, precise
+from hawkeye_mcp.intake import emit, emitted, one_program, precise, written_program
 from hawkeye_mcp.intake.structure import structure
 from hawkeye_mcp.workloads import Size
 
@@ -26,6 +27,8 @@ def at(function: Any, full: list[tuple[int, ...]], check: list[tuple[int, ...]],
     for size in SIZES:
         again = jax.make_jaxpr(scope["workload"])(*map(jnp.zeros, shapes[size]))
         assert structure(again) == structure(closed[size]), text
+    named_shapes = {size: {f"x{i}": shape for i, shape in enumerate(shapes[size])} for size in SIZES}
+    written_program.check(*ast.parse(text).body, named_shapes)  # a host would take it
     return text
 
 
