@@ -16,7 +16,6 @@ from pydantic import BaseModel, ValidationError
 
 from hawkeye_mcp import __version__
 from hawkeye_mcp.evaluation import Evaluation
-from hawkeye_mcp.hosts import sending
 from hawkeye_mcp.hosts.connection import Link, unreachable
 from hawkeye_mcp.hosts.errors import HostFailed, Kind
 from hawkeye_mcp.hosts.health import FRESH
@@ -98,7 +97,7 @@ async def _work(link: Link, tool: str, order: Order) -> AsyncIterator[tuple[Clie
     job_id = ""
     try:
         async with _client(link) as client:
-            workload = await sending.named(link, order.workload, order.progress)
+            workload = await _named(link, order)
             arguments = {"workload": workload, "source": order.kernel, "tpu": order.tpu, "wait_s": _WAIT_S}
             report = await _call(client, tool, arguments, order)
             while report["status"] == "running":
@@ -119,6 +118,15 @@ async def _work(link: Link, tool: str, order: Order) -> AsyncIterator[tuple[Clie
         raise
     except Exception as error:
         raise _failure(link, error) from None
+
+
+async def _named(link: Link, order: Order) -> str:
+    """What a call says for the workload; the host has it then."""
+    if order.workload.shipped:
+        return order.workload.name
+    from hawkeye_mcp.hosts import sending  # it imports numpy, which a server that sends nothing does without
+
+    return await sending.named(link, order.workload, order.progress)
 
 
 @asynccontextmanager
