@@ -3,7 +3,7 @@
 import difflib
 import re
 import tomllib
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal, Self, get_args
 
@@ -251,15 +251,15 @@ def statement(workload: Workload) -> str:
         lines.append(f"May stay outside Pallas: {', '.join(workload.outside.allow)} ({workload.outside.reason})")
     else:
         lines.append("Matrix multiplications and convolutions outside Pallas are rejected.")
-    lines += ["", "## Reference (plain JAX, this is the baseline)", "```python", _reference(workload), "```"]
+    lines += ["", "## Reference (plain JAX, this is the baseline)", "```python", _reference(workload.code()), "```"]
     return "\n".join(lines)
 
 
-def _reference(workload: Workload) -> str:
-    """The source of `workload` and what it uses; the draw of the inputs and the oracle stay with the judge."""
+@lru_cache(maxsize=256)
+def _reference(code: str) -> str:
+    """Of a workload's code `workload` and what it uses; the draw of the inputs and the oracle stay with the judge."""
     import ast
 
-    code = workload.code()
     hidden = {"create_inputs", "oracle"}
     keep = [
         ast.get_source_segment(code, node) or ""

@@ -8,6 +8,9 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")  # before anything imports jax: li
 # What tests themselves run on the CPU is small: compiling it takes longer. Workers and sandboxes do not see this.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false")
 
+# No test pulls the plug, and what a killed process has written is there without it. Servers of their own do wait.
+os.fsync = lambda fd: None
+
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:

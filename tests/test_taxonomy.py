@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -136,23 +137,31 @@ MODELS = (
 PROJECT = "hawkeye|jaxbench|kernelbench|benchmark|leaderboard|workload|agent"
 
 
-def leaks(text: str) -> list[str]:
-    """Words and shapes that tie a text to the workloads, to models or to this project."""
-    found = [m.group() for m in re.finditer(rf"\b({MODELS}|{PROJECT})s?\b", text, re.I)]
+@cache
+def traces() -> tuple[list[re.Pattern[str]], list[re.Pattern[str]]]:
+    """What names a workload or two of its lengths side by side, and what gives one away by a single number."""
+    named, numbers = set[str](), set[int]()
     for name in workloads.names():
         workload = workloads.load(name)
         _, _, words = name.partition("_")
         # A one-word name such as GEMM is a common term; with its number it is not.
         patterns = [re.escape(name)] + ([words.replace("_", r"[\s_-]*")] if "_" in words else [])
-        found += [m.group() for p in patterns for m in re.finditer(rf"(?<![a-z0-9]){p}(?![a-z0-9])", text, re.I)]
+        named |= {rf"(?i:(?<![a-z0-9]){p}(?![a-z0-9]))" for p in patterns}
         for shape, _ in workload.shapes(workload.inputs + workload.outputs, "full"):
             large = [dim for dim in shape if dim >= 512]
-            for a, b in zip(large, large[1:], strict=False):
-                found += re.findall(rf"\b{a}\b\s*(?:,|x|×|\*|by)\s*\b{b}\b", text)
-            for dim in large:
-                if dim > 4096 and dim.bit_count() > 1:  # 28672 gives a model away by itself, 8192 does not
-                    found += re.findall(rf"\b{dim}\b", re.sub(r"(?<=\d),(?=\d{3}\b)", "", text))
-    return found
+            named |= {rf"\b{a}\b\s*(?:,|x|×|\*|by)\s*\b{b}\b" for a, b in zip(large, large[1:], strict=False)}
+            # 28672 gives a model away by itself, 8192 does not
+            numbers |= {dim for dim in large if dim > 4096 and dim.bit_count() > 1}
+    return [re.compile(p) for p in sorted(named)], [re.compile(rf"\b{dim}\b") for dim in sorted(numbers)]
+
+
+def leaks(text: str) -> list[str]:
+    """Words and shapes that tie a text to the workloads, to models or to this project."""
+    found = [m.group() for m in re.finditer(rf"\b({MODELS}|{PROJECT})s?\b", text, re.I)]
+    named, numbers = traces()
+    plain = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)
+    found += [m.group() for pattern in named for m in pattern.finditer(text)]
+    return found + [m.group() for pattern in numbers for m in pattern.finditer(plain)]
 
 
 def test_cells_leak_nothing() -> None:
