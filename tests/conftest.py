@@ -1,5 +1,6 @@
 """Fixtures shared by all tests."""
 
+import gc
 import os
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 os.environ.setdefault("JAX_PLATFORMS", "cpu")  # before anything imports jax: libtpu belongs into workers
 # What tests themselves run on the CPU is small: compiling it takes longer. Workers and sandboxes do not see this.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false")
+
+gc.disable()  # until all tests are collected: what their modules define is there to stay
 
 # No test pulls the plug, and what a killed process has written is there without it. Servers of their own do wait.
 os.fsync = lambda fd: None
@@ -20,3 +23,8 @@ def anyio_backend() -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of minutes start first, so that all others run beside them in the other processes."""
     items.sort(key=lambda item: item.get_closest_marker("minutes") is None)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
