@@ -66,7 +66,9 @@ def _read(path: Path) -> Checked | None:
 
 def _path(workload: Workload, size: Size) -> Path:
     digest = hashlib.sha256(f"{json.dumps(versions().model_dump(), sort_keys=True)} {MEMORY_BYTES}".encode())
-    sources = [Path(__file__).with_name(f"{name}.py") for name in _CHECKING[size]] + [Path(correctness.__file__)]
+    judging = Path(correctness.__file__)
+    sources = [Path(__file__).with_name(f"{name}.py") for name in _CHECKING[size]]
+    sources += [judging, judging.with_name("drawing.py")]
     for path in (*sources, *sorted(workload.folder.glob("workload.*"))):
         digest.update(path.read_bytes())
     root = Path(os.environ.get("HAWKEYE_CACHE") or platformdirs.user_cache_dir("hawkeye-mcp"))
