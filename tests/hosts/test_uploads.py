@@ -52,7 +52,7 @@ async def on(server: Served, owner: str, what: Any, kernel: str, workload: Workl
 @asynccontextmanager
 async def as_owner(server: Served, owner: str) -> AsyncIterator[tuple[Client, httpx2.AsyncClient]]:
     headers = {"Authorization": f"Bearer {TOKENS[owner]}"}
-    async with httpx2.AsyncClient(base_url=server.url, headers=headers) as http:
+    async with httpx2.AsyncClient(base_url=server.url, headers=headers, timeout=None) as http:
         async with Client(streamable_http_client(f"{server.url}/mcp", http_client=http)) as client:
             yield client, http
 
@@ -196,7 +196,7 @@ async def test_that_workloads_are_taken_changes_nothing_that_clients_see(tmp_pat
 async def test_only_who_may_call_the_server_may_send_it_anything(tmp_path: Path) -> None:
     message = bundle.packed(mine(tmp_path / "here"))
     path = f"/workloads/{bundle.digest(message)}"
-    async with taking(tmp_path / "there") as server, httpx2.AsyncClient(base_url=server.url) as http:
+    async with taking(tmp_path / "there") as server, httpx2.AsyncClient(base_url=server.url, timeout=None) as http:
         strangers = [None, "Bearer", f"Bearer {TOKENS['alice']}x", f"Basic {TOKENS['alice']}"]
         for header in strangers:
             headers = {"Authorization": header} if header else {}
