@@ -94,7 +94,7 @@ class _Beside:
 
 
 async def _health(app: App, _: Request) -> Response:
-    return JSONResponse(health.here(*app.jobs.load()).model_dump(mode="json"))
+    return JSONResponse(health.here(*app.jobs.load(), app.settings.judge_hosts).model_dump(mode="json"))
 
 
 def _names_of_this_machine(host: str) -> TransportSecuritySettings:

@@ -101,13 +101,13 @@ def main(
     ] = "local",
     address: Annotated[str, typer.Option(help="For --executor ray: HOST:PORT of its head, or `auto`.")] = "",
     host: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAME[,NAME]...|all",
             help="Registered hosts that judge every kernel instead of this machine, each time the least busy (hawkeye "
             "hosts); agents work here.",
         ),
-    ] = "",
+    ] = None,
     run_cpus: Annotated[int, typer.Option(min=1, help="For --executor ray: CPUs of each run.")] = ray.CPUS,
     preregister: Annotated[
         bool,
@@ -178,7 +178,7 @@ def main(
         versions=versions(),
         judge=judge_code()[:12],
         cells=runs.cells_hash(),
-        hosts=_hosts(host, tpu, names) if host else None,
+        hosts=_hosts(host, tpu, names) if host is not None else None,
     )
     with ExitStack() as open_now:
         try:
@@ -229,7 +229,7 @@ def _agent(**given: Any) -> tuple[AgentSpec, Agent]:
         raise typer.BadParameter(str(error), param_hint=error.option) from None
 
 
-def _check_place(executor: str, address: str, run_cpus: int, host: str) -> None:
+def _check_place(executor: str, address: str, run_cpus: int, host: str | None) -> None:
     """Exit 2 if what is said of where runs are done and judged does not fit together."""
     if (executor == "ray") != bool(address):
         raise typer.BadParameter(
@@ -238,7 +238,7 @@ def _check_place(executor: str, address: str, run_cpus: int, host: str) -> None:
         )
     if run_cpus != ray.CPUS and executor != "ray":
         raise typer.BadParameter("only a run on a cluster is given CPUs; leave it out.", param_hint="--run-cpus")
-    if host and executor == "ray":
+    if host is not None and executor == "ray":
         raise typer.BadParameter(
             "runs on a cluster are judged where they are done: give one of the two.", param_hint="--host"
         )

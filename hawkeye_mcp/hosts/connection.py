@@ -87,7 +87,10 @@ def unreachable(link: Link, error: Exception) -> HostFailed:
     if link.host.ssh:  # the tunnel stands, or this would not have been tried
         why = f"nothing answers at port {link.host.port} of its 127.0.0.1: is `hawkeye-mcp --transport http` running there?"
     else:
-        why = f"it cannot be reached: {str(error) or type(error).__name__}"
+        why = (
+            f"it cannot be reached: {str(error) or type(error).__name__}: is the address right, and `hawkeye-mcp --transport "
+            "http` running there?"
+        )
     return HostFailed("unreachable", why)
 
 

@@ -1,6 +1,7 @@
 """What a server says of itself to whoever has its token: which machine, which versions, how busy."""
 
 import os
+from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -31,6 +32,7 @@ class Machine(_Told):
     tpus: list[str] = Field(description="The generation of each attached TPU chip; empty: it predicts.")
     cpus: int = Field(ge=1)
     judge: str = Field("", description="Hash of the judge's code and figures; empty: an older server does not say.")
+    judge_hosts: list[str] = Field([], description="Hosts that it leaves judging to; none: it judges itself.")
 
 
 class Health(Machine):
@@ -44,9 +46,10 @@ class Health(Machine):
         return self.running + self.queued
 
 
-def here(running: int, queued: int) -> Health:
+def here(running: int, queued: int, judge_hosts: Sequence[str] = ()) -> Health:
     """This machine."""
     cpus, installed = len(os.sched_getaffinity(0)), VersionsThere.model_validate(versions().model_dump())
     return Health(
-        versions=installed, tpus=attached.tpus(), cpus=cpus, judge=pool.judge_code(), running=running, queued=queued
-    )
+        versions=installed, tpus=attached.tpus(), cpus=cpus, judge=pool.judge_code(), judge_hosts=list(judge_hosts),
+        running=running, queued=queued,
+    )  # fmt: skip

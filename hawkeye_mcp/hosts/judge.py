@@ -40,6 +40,10 @@ def _ignore(stage: str) -> None:
 
 def unlike(health: Health) -> str:
     """In what a host judges otherwise than this machine; "" if in nothing."""
+    if health.judge_hosts:  # they may be any, this server among them, which would then ask itself for ever
+        return (
+            f"it leaves judging to its own hosts ({', '.join(health.judge_hosts)}): register those here and name them"
+        )
     there, here = health.versions.model_dump(), versions().model_dump()
     differing = [f"{name} {there[name]} (here {here[name]})" for name in here if there[name] != here[name]]
     if not differing and health.judge != pool.judge_code():

@@ -155,6 +155,7 @@ async def test_hosts_that_are_registered_otherwise_now_end_the_bench(tmp_path: P
         (["--executor", "ray", "--address", "auto", "--host", "tpu-1"], "judged where they are done"),
         (["--host", "tpu-2"], "There is no host 'tpu-2'"),
         (["--host", "tpu-1"], "tpu-1: it cannot be reached"),
+        (["--host", ""], "'' names no host. Registered: tpu-1"),
     ],
 )
 def test_hosts_that_cannot_judge_are_wrong_usage(tmp_path: Path, options, words):

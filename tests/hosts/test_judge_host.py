@@ -237,6 +237,16 @@ async def test_a_host_that_judges_otherwise_is_left_out(tmp_path: Path, monkeypa
     assert "old is left out: it has jax" in verdicts(tmp_path / "here")[0]["fault"]
 
 
+async def test_a_server_that_has_itself_for_a_host_says_so_and_does_not_ask_itself_for_ever(tmp_path: Path):
+    async with served(tmp_path / "there", judge_hosts=("tpu-1", "tpu-2")) as host:
+        async with judging_on(tmp_path / "here", {"other": host.host()}) as client:
+            answer = data(await client.call_tool("evaluate_kernel", {"source": "k"}))
+        assert host.judge.judged == []
+    assert answer["status"] == "harness_error"
+    fault = verdicts(tmp_path / "here")[0]["fault"]
+    assert fault.startswith("other is left out: it leaves judging to its own hosts (tpu-1, tpu-2): register those here")
+
+
 async def test_a_host_judges_anew_what_it_has_judged_and_shares_no_job(tmp_path: Path):
     subject, found = workloads.find("8p_GEMM"), list[str]()
     with anyio.fail_after(FAIL_AFTER_S):
