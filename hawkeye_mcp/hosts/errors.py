@@ -4,7 +4,7 @@ from typing import Literal
 
 # token: it asks for one, or does not take ours. tunnel: ssh could not make it. silent: no sign of life in time.
 # lost: the connection ended in the middle. stranger: what answers is no server of ours. refused: it would not do it.
-# judge: its judge failed. unlike: it judges by other versions or another judge than this machine.
+# judge: its judge failed. unlike: it judges by other versions or another judge than this machine, or leaves that to others.
 Kind = Literal["token", "tunnel", "unreachable", "silent", "lost", "stranger", "refused", "judge", "unlike"]
 
 # What the client of a server is told where no host judged for it. Why is in that server's log: a host's own words may name

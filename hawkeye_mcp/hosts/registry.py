@@ -75,7 +75,7 @@ class Host(_Table):
     @model_validator(mode="after")
     def _one_of_each(self) -> Self:
         if bool(self.url) == bool(self.ssh):
-            raise ValueError("a host has either a url or an ssh target")
+            raise ValueError("a host has either a URL or an ssh target: give --url or --ssh, one of the two")
         if self.url and self.url != address_of(self.url):
             raise ValueError(f"the url must be written {address_of(self.url)}")
         if self.ssh and not _SSH_TARGET.fullmatch(self.ssh):

@@ -225,7 +225,7 @@ def test_ctrl_c_here_ends_the_work_there(servers, kernel):
             "takes only workloads that `hawkeye job import` wrote, since another is code",
         ),
         (("sanitize", "--only", "races", "--host", "tpu-1"), "a host runs all checks"),
-        (("hosts", "add", "x"), "a host has either a url or an ssh target"),
+        (("hosts", "add", "x"), "a host has either a URL or an ssh target"),
         (("hosts", "add", "x", "--url", "tpu:1"), "is no URL of a server"),
         (("hosts", "add", "x", "--url", "http://a", "--port", "1"), "only with --ssh"),
         (("hosts", "add", "x", "--ssh", "-oX"), "is no SSH target"),
