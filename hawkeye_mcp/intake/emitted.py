@@ -59,6 +59,7 @@ _NAMED = frozenset(
     """.split()
 )
 _MADE = {"full": 0, "broadcast_in_dim": 1, "broadcasted_iota": 1, "reshape": 1, "tile": 1}  # where the lengths are
+_SCANNED = 3  # unnamed arguments of a scan: its step, what it begins with, what it goes through
 _MOST_UNROLLED = 64
 _LAYOUT = re.compile(r"[A-Z]{2,6}")
 _NAME = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*")
@@ -87,14 +88,19 @@ def check(text: str, name: str = "workload") -> list[str]:
         raise NotEmitted(f"The emitted program is no Python: {str(error)[:200]}.") from None
     if not isinstance(tree, ast.Module) or len(tree.body) != 1 or not isinstance(tree.body[0], ast.FunctionDef):
         raise NotEmitted("The emitted program must be one function.")
-    return check_function(tree.body[0], name)
+    try:
+        return check_function(tree.body[0], name)
+    except NotEmitted:
+        raise
+    except ValueError:  # Python's own, where a message would say such a number
+        raise NotEmitted("The emitted program has a number of more digits than are ever emitted.") from None
 
 
 def check_function(node: ast.FunctionDef, name: str) -> list[str]:
     """As `check`, of a function that was parsed already; for the depth of its lines the caller answers.
 
     Raises:
-        NotEmitted, RecursionError.
+        NotEmitted, RecursionError; ValueError of Python, of a number that has too many digits to be said.
     """
     if node.name != name:
         raise NotEmitted(f"The emitted function must be called {name}.")
@@ -223,6 +229,8 @@ def _call(node: ast.Call, known: set[str]) -> None:
         _operand(keyword.value, known)
         if keyword.arg == "unroll" and not _at_most(keyword.value, _MOST_UNROLLED):
             _refuse(node, f"a loop unrolled more than {_MOST_UNROLLED} times")
+    if name == "scan" and len(node.args) > _SCANNED:
+        _refuse(node, "a scan whose length or unrolling is not named")
     if name in _MADE and len(node.args) > _MADE[name]:
         _bounded(node.args[_MADE[name]])
 
@@ -232,7 +240,7 @@ def _at_most(node: ast.expr, most: int) -> bool:
 
 
 def _bounded(lengths: ast.expr) -> None:
-    items = lengths.elts if isinstance(lengths, ast.Tuple) else []
+    items = lengths.elts if isinstance(lengths, ast.Tuple | ast.List) else []
     if math.prod(i.value for i in items if isinstance(i, ast.Constant) and isinstance(i.value, int)) > MOST_ELEMENTS:
         _refuse(lengths, f"an array of more than {MOST_ELEMENTS} elements")
 

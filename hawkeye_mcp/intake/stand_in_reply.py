@@ -76,7 +76,7 @@ def fault(failed: Mapping[str, Any], name: str, own_lines: int, inputs_fn: str) 
     what, fix = _STAGES.get(str(failed.get("stage")), ("It fails", "Mend it, then import again."))
     said = cleaned(str(failed.get("text")).split("\nThe error occurred while tracing")[0], 1500)
     lines = failed.get("where")
-    line = re.match(r"line (\d{1,9}), in [\w<>]+", str(lines[-1])) if isinstance(lines, list) and lines else None
+    line = re.match(r"line (\d{1,9}), in [\w<>]{1,100}", str(lines[-1])) if isinstance(lines, list) and lines else None
     where = f"{name} {line[0]}: " if line and int(line[1]) <= own_lines else ""
     if any(sign in said for sign in (*NO_MEMORY, "MemoryError")):
         fix = "Give `sizes` smaller numbers, above all at `check`."

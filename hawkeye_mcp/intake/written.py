@@ -37,7 +37,8 @@ LARGEST_BYTES = {
 LONGEST_NAME = 100
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Names in names, which are never written; tomllib takes the square of their number of steps for them.
-_DOTTED = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){16}""")
+_KEY = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
+_DOTTED = re.compile(rf"""(?<![\w"'\\-])(?:{_KEY}[ \t]*+\.[ \t]*+){{16}}""")
 _FUNCTIONS = ("create_inputs", "workload", "oracle")
 
 
@@ -66,6 +67,8 @@ def check(path: Path) -> list[str]:
         raise NotImported("workload.py is nested more deeply than is ever written.") from None
     except (NotEmitted, workloads.UnknownWorkload, OSError) as error:
         raise NotImported(str(error)) from None
+    except ValueError:  # Python's own, where a message or a text would say such a number
+        raise NotImported("workload.py has a number of more digits than are ever written.") from None
     return [*approval.TEXTS, *([approval.ARRAYS] if kept else []), *([approval.FILE] if declared.approval else [])]
 
 

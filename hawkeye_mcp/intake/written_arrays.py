@@ -9,6 +9,7 @@ import numpy as np
 from hawkeye_mcp.intake import folder, precise
 from hawkeye_mcp.intake.emitted import NotEmitted
 
+_ZIP = b"PK\x03\x04"
 _VERSION = (1, 0)  # of the format of one array; what numpy writes for all of ours
 
 
@@ -19,8 +20,16 @@ def check(path: Path, wanted: Mapping[str, tuple[tuple[int, ...], str]]) -> None
         NotEmitted: the file is missing, damaged or holds anything else.
     """
     try:
+        with path.open("rb") as file:
+            if file.read(len(_ZIP)) != _ZIP:  # numpy goes by how a file begins, a reader of zips by how it ends
+                raise NotEmitted(f"{path.name} does not begin as what is written does.")
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
+            ends = 0
+            for one in sorted(members, key=lambda one: one.header_offset):
+                if one.header_offset < ends:  # a small file would be as many large arrays
+                    raise NotEmitted(f"{path.name} holds arrays that share bytes.")
+                ends = one.header_offset + one.file_size
             if sorted(one.filename for one in members) != sorted(f"{key}.npy" for key in wanted):
                 raise NotEmitted(f"{path.name} holds other arrays than workload.py takes from it.")
             for key, (shape, dtype) in wanted.items():

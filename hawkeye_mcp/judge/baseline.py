@@ -123,7 +123,9 @@ class Baseline(_Model):
 
 
 def fingerprint(workload: Workload, tpu: str, versions: Versions) -> str:
-    """Changes when the workload's code, its full size, its baseline points, the compiler or the method change."""
+    """Changes when the workload's code, its full size, its baseline points, the compiler or the method change; of one that
+    is not shipped also with the shapes of its inputs, since arrays that it keeps have some that its code does not say.
+    """
     parts = [
         workload.code(),
         json.dumps(workload.sizes["full"], sort_keys=True),
@@ -133,6 +135,8 @@ def fingerprint(workload: Workload, tpu: str, versions: Versions) -> str:
         repr(_calibration(tpu)),
         "7",  # the method below
     ]
+    if not workload.shipped:
+        parts.append(json.dumps(workload.shapes(workload.inputs, "full")))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from imported_workload import ARRAYS, CHOSEN, DRAWS, HEAD, ORACLE, PROGRAM, PYTHON, TOML, write
 
-from hawkeye_mcp.intake import approval
+from hawkeye_mcp.intake import approval, written_program
 from hawkeye_mcp.intake.written import NotImported, check
 
 
@@ -46,6 +46,8 @@ def length_called(name: str) -> str:
     return PYTHON.replace(PROGRAM, re.sub(r"\bT\b", name, PROGRAM))
 
 
+UNSAYABLE = f"0x{'f' * 5000}"  # as a decimal number, which would go into a message or a text of the tree
+
 SMUGGLED = {
     # anywhere
     "import": PYTHON + "import os\n",
@@ -56,6 +58,9 @@ SMUGGLED = {
     "assignment at the top": PYTHON + "x = 1\n",
     "class": PYTHON + "class A: pass\n",
     "another function": PYTHON + "def more(x):\n    return x\n",
+    "a number that Python cannot say": PYTHON.replace("keys[0]", f"keys[{UNSAYABLE}]"),
+    "a number that Python cannot say, called": in_program(f"q = ({UNSAYABLE})(x)"),
+    "a number that Python cannot say, as a default": PYTHON.replace("(key, size)", f"(key, size={UNSAYABLE})"),
     "a function twice": PYTHON + ORACLE,
     "other order": HEAD + PROGRAM + DRAWS + ORACLE,
     "async": PYTHON.replace("def oracle", "async def oracle"),
@@ -232,6 +237,18 @@ def test_nothing_is_smuggled_into_the_program(what: str, tmp_path: Path) -> None
     assert refused(write(tmp_path / "mine", python))
 
 
+def test_a_long_line_is_held_against_a_text_no_further_than_to_the_first_difference(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else thousands of declared names, each with its text, would take as many times the line's length."""
+    looked, alike = [], written_program._alike
+    monkeypatch.setattr(written_program, "_alike", lambda *two: looked.append(two) or alike(*two))
+    (line,) = ast.parse(f"q = ({'1,' * 10_000})").body
+    assert not written_program.same(line, 'full = size["T"] == 128')
+    assert 0 < len(looked) < 20
+    assert written_program.same(line, f"q = ({'1,' * 10_000})")
+
+
 HOSTILE = "__import__('os').system('x')"  # others are refused above
 
 
@@ -304,6 +321,9 @@ def test_nowhere_in_the_program_may_a_statement_be_added(line: str, tmp_path: Pa
         ("[sizes]", "[sizes", "cannot be read"),
         ("[sizes]", f"{'a.' * 2_000}a = 1\n[sizes]", "names within names"),
         ("[sizes]", "x = { " + '"a" . ' * 100 + "a = 1 }\n[sizes]", "names within names"),
+        ("[sizes]", "x = { " + '"!" . ' * 100 + "a = 1 }\n[sizes]", "names within names"),
+        ("[sizes]", "x = { " + "'!'." * 100 + "a = 1 }\n[sizes]", "names within names"),
+        ("[sizes]", "x = { " + '"\\"!".' * 100 + "a = 1 }\n[sizes]", "names within names"),
         ("summary = ", f"notes = '{'x' * (1 << 18)}'\nsummary = ", "more than 262144 bytes"),
         ("T = 16", "T = 17", "another shape, dtype or length"),
         ('shape = ["T"]', "shape = [128]", "another shape, dtype or length"),
@@ -356,6 +376,7 @@ FILES = {
     "code as a header": zipped(PLAIN | {"table": npy(ARRAYS["table"], "(print(1),)")}),
     "damaged": zipped(PLAIN).replace(ARRAYS["table"].tobytes(), b"damaged!"),
     "cut file": zipped(PLAIN)[:-30],
+    "what numpy takes for another array": npy(np.zeros(3, [("table", "i4")])) + zipped(PLAIN),
 }
 
 
@@ -363,6 +384,23 @@ FILES = {
 def test_arrays_are_arrays_and_those_that_are_declared(what: str, tmp_path: Path) -> None:
     assert check(write(tmp_path / "plain", arrays=zipped(PLAIN)))
     assert "workload.npz" in refused(write(tmp_path / "mine", arrays=FILES[what]))
+
+
+def test_arrays_do_not_share_bytes(tmp_path: Path) -> None:
+    """A small file that holds many large arrays, each within another."""
+    table, into = zipped({"table": PLAIN["table"]}), io.BytesIO()
+    inner = table[: table.index(b"PK\1\2")]
+    outer = npy(np.frombuffer(inner.ljust(512, b"\0"), np.int32))
+    with zipfile.ZipFile(into, "w") as archive:
+        for name, data in (PLAIN | {"full/ids": outer}).items():
+            if name != "table":
+                archive.writestr(f"{name}.npy", data)
+        info = zipfile.ZipFile(io.BytesIO(table)).getinfo("table.npy")
+        info.header_offset = into.getvalue().index(inner)
+        archive.filelist.append(info)
+    path = write(tmp_path / "mine", arrays=into.getvalue())
+    assert np.load(path / "workload.npz")["table"].tobytes() == ARRAYS["table"].tobytes()
+    assert "share bytes" in refused(path)
 
 
 def test_an_array_that_was_damaged_far_from_its_head_is_refused(tmp_path: Path) -> None:

@@ -57,6 +57,18 @@ def test_the_fingerprint_covers_code_sizes_points_chip_and_compiler(tmp_path):
     assert len({mark, *others}) == 8
 
 
+def test_kept_arrays_of_other_shapes_make_another_baseline_of_the_same_code(tmp_path):
+    """Two clients may send workloads of one name and text whose arrays differ."""
+    (tmp_path / "workload.py").write_text(NORM.code())
+    mine = NORM.model_copy(update={"folder": tmp_path})
+    kept = NORM.inputs[-1]
+    others = [
+        mine.model_copy(update={"inputs": (*NORM.inputs[:-1], kept.model_copy(update=change))})
+        for change in ({"shape": (8, 8)}, {"dtype": "int8"})
+    ]
+    assert len({fingerprint(one, "v5e", VERSIONS) for one in (mine, *others)}) == 3
+
+
 def test_the_fingerprint_ignores_what_does_not_change_the_prediction():
     mark = fingerprint(NORM, "v5e", VERSIONS)
     reworded = NORM.baseline.model_copy(update={"reason": "other words"})
