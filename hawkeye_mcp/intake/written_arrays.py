@@ -20,10 +20,10 @@ def check(path: Path, wanted: Mapping[str, tuple[tuple[int, ...], str]]) -> None
         NotEmitted: the file is missing, damaged or holds anything else.
     """
     try:
-        with path.open("rb") as file:
+        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+            file.seek(0)
             if file.read(len(_ZIP)) != _ZIP:  # numpy goes by how a file begins, a reader of zips by how it ends
                 raise NotEmitted(f"{path.name} does not begin as what is written does.")
-        with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
             ends = 0
             for one in sorted(members, key=lambda one: one.header_offset):
