@@ -6,7 +6,7 @@ import pytest
 from mcp.server.mcpserver.exceptions import ToolError
 from small_workloads import write
 
-from hawkeye_mcp import server, workloads
+from hawkeye_mcp import server_options, workloads
 from hawkeye_mcp.submissions import Settings
 from hawkeye_mcp.tools import arguments
 from hawkeye_mcp.workloads import UnknownWorkload, find
@@ -69,15 +69,15 @@ def test_an_agent_cannot_name_a_path(tmp_path):
 
 def test_the_servers_flag_pins_a_folder_by_its_path(tmp_path, capsys):
     mine = write(tmp_path)
-    options = server.parse(
+    options = server_options.parse(
         ["--workload", f"{mine.folder}/", "--workspace", str(tmp_path), "--state", str(tmp_path / "state")]
     )
     assert (options.settings.workload, options.settings.workload_folder) == ("mine", mine.folder)
     assert arguments.workload(options.settings, "") == arguments.workload(options.settings, "mine") == mine
-    shipped = server.parse(["--workload", "8p_GEMM", "--state", str(tmp_path / "state")]).settings
+    shipped = server_options.parse(["--workload", "8p_GEMM", "--state", str(tmp_path / "state")]).settings
     assert (shipped.workload, shipped.workload_folder) == ("8p_GEMM", None)
     with pytest.raises(SystemExit):
-        server.parse(["--workload", "./nothing/", "--state", str(tmp_path / "state")])
+        server_options.parse(["--workload", "./nothing/", "--state", str(tmp_path / "state")])
     assert "it has no workload.toml" in capsys.readouterr().err
 
 

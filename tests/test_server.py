@@ -15,7 +15,7 @@ from fake_judge import FakeJudge
 from mcp import Client
 from serving import ERAS, FAIL_AFTER_S, connected, data, refusal, server, settings
 
-from hawkeye_mcp import conditions
+from hawkeye_mcp import conditions, server_options
 from hawkeye_mcp import server as hawkeye_server
 
 SNAPSHOT = Path(__file__).parent / "snapshots" / "tools.json"
@@ -227,7 +227,7 @@ def test_building_the_server_imports_no_jax():
 )
 def test_wrong_usage_exits_2_with_the_legal_values(capsys, arguments, said):
     with pytest.raises(SystemExit) as exited:
-        hawkeye_server.parse(arguments)
+        server_options.parse(arguments)
     captured = capsys.readouterr()
     assert exited.value.code == 2
     assert said.replace("'", "") in captured.err.replace("'", "")
@@ -250,14 +250,14 @@ def test_a_jobs_budget_and_chip_hold_unless_the_command_line_says_others(tmp_pat
     }  # fmt: skip
     (tmp_path / "job.json").write_text(json.dumps(declared))
     given = ["--job", str(tmp_path / "job.json"), "--state", str(tmp_path / "state"), *arguments]
-    found = hawkeye_server.parse(given).settings
+    found = server_options.parse(given).settings
     assert (found.max_evaluations, found.max_points, found.tpu) == expected
 
 
 def test_a_job_that_contradicts_itself_is_told_at_the_start(tmp_path: Path, capsys):
     (tmp_path / "job.json").write_text('{"schema": "hawkeye.job/1", "budget": {"evaluations": 0}}')
     with pytest.raises(SystemExit) as exited:
-        hawkeye_server.parse(["--job", str(tmp_path / "job.json")])
+        server_options.parse(["--job", str(tmp_path / "job.json")])
     said = capsys.readouterr().err
     assert exited.value.code == 2
     assert "argument --job" in said
@@ -267,7 +267,7 @@ def test_a_job_that_contradicts_itself_is_told_at_the_start(tmp_path: Path, caps
 def test_the_defaults_are_open_and_the_log_lies_in_the_state_folder(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
-    found = hawkeye_server.parse([]).settings
+    found = server_options.parse([]).settings
     assert (found.condition, found.tpu, found.workload, found.max_evaluations) == ("full", "", "", 0)
     assert found.workspace == tmp_path
     assert found.state == tmp_path / "xdg" / "hawkeye-mcp"

@@ -15,7 +15,7 @@ from serving import ERAS, FAIL_AFTER_S, data, refusal
 from hawkeye_mcp import calllog, http_transport, owners
 from hawkeye_mcp.http_transport import CannotListen
 from hawkeye_mcp.owners import BadTokens
-from hawkeye_mcp.server import parse
+from hawkeye_mcp.server_options import parse
 
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
 

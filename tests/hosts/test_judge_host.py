@@ -17,7 +17,7 @@ from mcp.types import TextResourceContents
 from serving import FAIL_AFTER_S, Waiting, connected, data, refusal
 from small_workloads import write
 
-from hawkeye_mcp import calllog, pool, server, workloads
+from hawkeye_mcp import calllog, pool, server_options, workloads
 from hawkeye_mcp.hosts import errors, health, judge, registry
 from hawkeye_mcp.hosts.registry import Host
 from hawkeye_mcp.sanitizer import run as sanitizer
@@ -286,13 +286,13 @@ def test_the_command_line_names_registered_hosts(tmp_path: Path, monkeypatch, ca
     for name in ("tpu-1", "tpu-2"):
         registry.add(name, Host(url=f"http://{name}:8931"))
     where = ["--state", str(tmp_path), "--workspace", str(tmp_path)]
-    found = server.parse([*where, "--judge-host", "all"])
+    found = server_options.parse([*where, "--judge-host", "all"])
     assert found.settings.judge_hosts == tuple(found.judge_hosts) == ("tpu-1", "tpu-2")
-    assert server.parse(where).judge_hosts == {}
+    assert server_options.parse(where).judge_hosts == {}
     for name, words in (("tpu-3", "There is no host 'tpu-3'. Did you mean"), ("", "names no host")):
         with pytest.raises(SystemExit) as ended:
-            server.parse([*where, "--judge-host", name])
+            server_options.parse([*where, "--judge-host", name])
         assert (ended.value.code, words in capsys.readouterr().err) == (2, True)
     with pytest.raises(SystemExit):
-        server.parse([*where, "--judge-host", "tpu-1", "--workload", write(tmp_path).reference])
+        server_options.parse([*where, "--judge-host", "tpu-1", "--workload", write(tmp_path).reference])
     assert "A host takes only workloads that `hawkeye job import` wrote" in capsys.readouterr().err

@@ -25,7 +25,7 @@ from hawkeye_mcp.hosts.errors import HostFailed
 from hawkeye_mcp.hosts.judge import AnyHost
 from hawkeye_mcp.hosts.remote import Order
 from hawkeye_mcp.intake import approval
-from hawkeye_mcp.server import parse
+from hawkeye_mcp.server_options import parse
 from hawkeye_mcp.workloads import Workload
 
 ASKS = TOML.replace("least_bytes", 'approval = "required"\nleast_bytes')

@@ -11,7 +11,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from small_workloads import write
 from typer.testing import CliRunner
 
-from hawkeye_mcp import cli, server, workloads
+from hawkeye_mcp import cli, server_options, workloads
 from hawkeye_mcp.intake import approval
 from hawkeye_mcp.judge.evaluate import Judge
 from hawkeye_mcp.submissions import Settings
@@ -78,7 +78,7 @@ def test_no_command_scores_it(mine: Workload, tmp_path: Path, command: str) -> N
 
 def test_no_server_starts_for_it(mine: Workload, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        server.parse(["--workload", f"{mine.folder}/"])
+        server_options.parse(["--workload", f"{mine.folder}/"])
     assert ended.value.code == 2
     assert "no person has approved it" in capsys.readouterr().err
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from serving import connected, data, refusal
 
-from hawkeye_mcp import server, workloads
+from hawkeye_mcp import server_options, workloads
 from hawkeye_mcp.runs import store
 
 pytestmark = pytest.mark.anyio
@@ -127,15 +127,15 @@ async def test_a_long_ledger_is_cut_to_what_every_client_shows(tmp_path, run):
 
 
 def test_a_server_is_pinned_to_its_run(tmp_path, run, capsys):
-    found = server.parse(["--run", str(run.folder), "--state", str(tmp_path / "s")]).settings
+    found = server_options.parse(["--run", str(run.folder), "--state", str(tmp_path / "s")]).settings
     assert (found.run, found.workload, found.tpu) == (run.folder, "8p_GEMM", "v5e")
     same = ["--run", str(run.folder), "--state", str(tmp_path / "s"), "--workload", "8p_GEMM", "--tpu", "v5e"]
-    assert server.parse(same).settings.workload == "8p_GEMM"
+    assert server_options.parse(same).settings.workload == "8p_GEMM"
     for given, said in (
         (["--run", str(run.folder), "--workload", "12p_RMSNorm"], "is of 8p_GEMM, not 12p_RMSNorm"),
         (["--run", str(run.folder), "--tpu", "v6e"], "is of v5e, not v6e"),
         (["--run", str(tmp_path / "nope")], "holds no run"),
     ):
         with pytest.raises(SystemExit, match="2"):
-            server.parse(given)
+            server_options.parse(given)
         assert said in capsys.readouterr().err
